@@ -1,7 +1,12 @@
-"""The look of a task over the direct connection: what pages and servers see, as with Playwright."""
+"""The look of a task over the direct connection: what pages and servers see, as with Playwright.
+
+Workers of workers are compared with their own worker instead: Playwright does not always give them
+the locale (one page of about 40 on a busy machine).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import AsyncExitStack
@@ -22,6 +27,7 @@ from engine.sample.server import Answer
 from tests.support.heard_requests import Listener, two_sites
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Playwright serves all crawls")
+Heard = list[tuple[str, list[tuple[str, str]]]]
 PATHS = ("/", "/frame", "/asked", "/worker.js", "/of-worker", "/nested.js", "/of-nested")
 SEEN = """[navigator.userAgent, navigator.platform, navigator.languages,
   navigator.userAgentData && JSON.stringify(navigator.userAgentData), innerWidth, innerHeight,
@@ -79,6 +85,28 @@ async def told(
     return [page.text for page in found], heard
 
 
+def of_documents(text: str) -> tuple[str, Any]:
+    """What a page and its worker tell, without the worker of the worker."""
+    page, _, workers = text.partition("\n\n")
+    return page, json.loads(workers)[0]
+
+
+def outside_nested(heard: Heard) -> Heard:
+    return [one for one in heard if one[0] != "/of-nested"]
+
+
+def expect_nested_alike(texts: list[str], heard: Heard) -> None:
+    """What the worker of a worker tells and sends is what its worker does."""
+    for text in texts:
+        worker, nested = json.loads(text.partition("\n\n")[2])
+        assert nested == worker
+    of_worker, of_nested = (
+        [[one for one in sent if one[0] != "referer"] for path, sent in heard if path == asked]
+        for asked in ("/of-worker", "/of-nested")
+    )
+    assert of_nested == of_worker
+
+
 @pytest.mark.own_browser
 @pytest.mark.parametrize("apart", [False, True])
 async def test_a_look_is_the_same_over_both_connections(
@@ -114,6 +142,9 @@ async def test_a_look_is_the_same_over_both_connections(
                 (texts, heard), known = [
                     await told(session, one, sites) for one in (direct, options)
                 ]
-                assert (texts, heard) == known
+                told_there, heard_there = known
+                assert [*map(of_documents, texts)] == [*map(of_documents, told_there)]
+                assert outside_nested(heard) == outside_nested(heard_there)
+                expect_nested_alike(texts, heard)
                 assert texts[0].count("Mozilla") + texts[0].count("Phone/1") >= 3  # workers, too
                 assert {path for path, _ in heard} == set(PATHS)
