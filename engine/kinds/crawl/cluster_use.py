@@ -137,6 +137,10 @@ async def using_cluster(
         falls_back=args.connection == "auto",
         pages=args.most_at_once,
     )
+    if address.local:
+        await context.reached(f"Starting workers on this machine: {address.local}")
+    else:
+        await context.reached(f"Connecting to the cluster {address}")
     refuse = policy.blocked_requests.note
     browser_path = tools.settings.browser_path
     async with open_cluster(address, terms, tell, refuse, browser_path) as workers:
