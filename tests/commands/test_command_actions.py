@@ -154,4 +154,4 @@ async def test_expected_texts_ignore_differences_of_whitespace(opened: Opening, 
     site.answers["/pre"] = page("<pre>All\n   done</pre>")
     async with opened() as booth:
         goto = do("goto", url=f"{site.url}/pre")
-        await results(booth, goto, do("expect", selector="pre", text="All done", timeout=50))
+        await results(booth, goto, do("expect", selector="pre", text="All done"))

@@ -348,7 +348,7 @@ def test_a_rerun_takes_variables_and_files(octask: Octask, site: Site, verb: str
         do("goto", url="{{site}}/login?u={{unused}}"),
         do("goto", url="{{site}}/form"),
         do("upload", selector="input", files="a.txt"),
-        do("get_text", selector="#{{word}}", timeout=300),
+        do("get_text", selector="#{{word}}", timeout=5_000),
     )
     values = {"site": site.url, "word": "planted-word", "unused": "planted-too"}
     given = octask.file("values.json", values)

@@ -470,7 +470,7 @@ async def test_a_page_with_nothing_to_see_is_counted(form, body, empty):
 
 
 async def test_pages_that_were_taken_too_early_are_counted(site):
-    outcome, pages = await crawled(f"{site.url}/hang-body", max_pages=1, timeout_ms=400)
+    outcome, pages = await crawled(f"{site.url}/hang-body", max_pages=1, timeout_ms=2_000)
     assert pages[0]["settled"] is False
     assert outcome.summary()["unsettled_pages"] == 1
 
