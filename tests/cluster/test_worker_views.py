@@ -61,7 +61,7 @@ async def test_a_lost_worker_tells_why_and_when_it_is_tried_again(tmp_path: Path
         async with pool.following():
             await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
             await workers.scheduler.stop()  # it keeps its list: the worker is not forgotten
-            worker = await pool.borrow()
+            worker = pool.borrow()
             await peer.stop()
             await pool.give_back(worker)
             with pytest.raises(WireError) as failed:
@@ -113,7 +113,7 @@ async def test_without_a_browser_is_a_state_of_its_own() -> None:
         pool = pool_of(workers.address)
         async with pool.following():
             await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
-            worker = await pool.borrow()
+            worker = pool.borrow()
             await pool.without_browser(worker, "none is installed")
             (view,) = pool.views("c")
             assert (view.state, view.reason) == ("no_browser", "none is installed")
