@@ -127,6 +127,7 @@ class WorkerPool:
 
     Attributes:
         at_once: the number of pages that the live workers load at the same time; at least one.
+        is_scheduler_away: it did not answer the last look.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class WorkerPool:
         self._gone: dict[str, tuple[float, PoolWorker]] = {}  # since when, by name
         self._wire: Wire | None = None
         self._changed = asyncio.Condition()
-        self._is_scheduler_away = False
+        self.is_scheduler_away = False
         self._told_none = False
         self._kept = 0  # rooms for pages, of which some may be in progress
         self._flying = 0
@@ -336,7 +337,7 @@ class WorkerPool:
         if self._told_none or any(one.is_live or self._is_new(one) for one in workers):
             return
         self._told_none = True
-        why = "the scheduler does not answer" if self._is_scheduler_away else "it lists none"
+        why = "the scheduler does not answer" if self.is_scheduler_away else "it lists none"
         why = "those it lists cannot be used" if self._workers and "lists" in why else why
         await self._tell(f"The cluster {self._scheduler} has no worker at the moment: {why}")
 
@@ -375,8 +376,8 @@ class WorkerPool:
         except WireError as failed:
             self._drop_scheduler()
             self._pause_s = min(2 * self._pause_s, LAST_PAUSE_S)
-            if not self._is_scheduler_away:
-                self._is_scheduler_away = True
+            if not self.is_scheduler_away:
+                self.is_scheduler_away = True
                 await self._tell(
                     f"The scheduler {self._scheduler} does not answer; known workers go on: "
                     f"{failed}"
@@ -384,8 +385,8 @@ class WorkerPool:
             self._greet_due()
             return
         self._pause_s = LOOK_S
-        if self._is_scheduler_away:
-            self._is_scheduler_away = False
+        if self.is_scheduler_away:
+            self.is_scheduler_away = False
             await self._tell(f"The scheduler {self._scheduler} answers again")
 
     async def _look(self) -> None:
@@ -404,7 +405,7 @@ class WorkerPool:
                 with contextlib.suppress(ValueError):
                     self._workers[address] = PoolWorker(cluster_address(address), name)
         for address, worker in list(self._workers.items()):
-            is_anew = self._is_scheduler_away or not worker.is_listed
+            is_anew = self.is_scheduler_away or not worker.is_listed
             worker.is_listed = address in listed
             if worker.is_listed:
                 worker.facts.read(told[address])
