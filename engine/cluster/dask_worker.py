@@ -54,13 +54,13 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
 
     async def _register_again(self) -> None:
         """Register with the scheduler, until it accepts this worker or the worker ends."""
-        said = ""
+        is_said = False
         while self.status in (Status.running, Status.paused):
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
             try:
                 await self._register_with_scheduler()
             except ValueError as refused:
-                said = _say_refused(refused, self.name, said)
+                is_said = _say_refused(refused, self.name, is_said=is_said)
                 await asyncio.sleep(REFUSED_S)
             else:
                 self.connected(str(self.address))
@@ -76,17 +76,16 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
         return found
 
 
-def _say_refused(refused: BaseException | None, name: object, said: str) -> str:
-    """Log, unless it was `said`, why a scheduler does not accept this worker; return it.
+def _say_refused(refused: BaseException | None, name: object, *, is_said: bool) -> bool:
+    """Log once why a scheduler does not accept this worker. Returns True, for the next time.
 
     The scheduler may still know a worker of this name that has ended, or another one that lives.
     """
-    why = f"The scheduler does not accept this worker: {refused}"
-    if "name taken" in str(refused):
-        why = f"The name {name} is taken at the scheduler; this worker waits until it is free"
-    if why != said:
-        log.warning("%s", why)
-    return why
+    if not is_said and "name taken" in str(refused):
+        log.warning("The name %s is taken at the scheduler; this worker waits for it", name)
+    elif not is_said:
+        log.warning("The scheduler does not accept this worker, which asks again: %s", refused)
+    return True
 
 
 def _quieten() -> None:
@@ -148,7 +147,7 @@ async def run_worker(
     expected to end afterwards.
     """
     _quieten()
-    said = ""
+    is_said = False
     async with server.running():
         while not stop.is_set():
             worker = CrawlWorker(
@@ -168,10 +167,10 @@ async def run_worker(
             except RuntimeError as failed:
                 if not isinstance(failed.__cause__, ValueError):
                     raise
-                said = _say_refused(failed.__cause__, server.name, said)
+                is_said = _say_refused(failed.__cause__, server.name, is_said=is_said)
                 await _until(stop, asyncio.sleep(REFUSED_S))
                 continue
-            said = ""
+            is_said = False
             await _until(stop, worker.finished())
             if security is not None:  # the scheduler ends as well
                 return

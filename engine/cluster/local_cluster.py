@@ -49,7 +49,7 @@ class _Process:
     def __init__(self, name: str, role: str, orders: dict[str, Any]) -> None:
         self.name, self.role, self.orders = name, role, orders
         self._running: subprocess.Popen[bytes] | None = None
-        self._thread = ThreadPoolExecutor(1, f"process {name}")
+        self._thread = ThreadPoolExecutor(1, name)
         self.pause_s = FIRST_PAUSE_S  # before it is started again
         self._is_given_up = False
         self._starting = threading.Lock()
