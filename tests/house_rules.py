@@ -161,8 +161,7 @@ SPAWNERS = {
     ),
     "engine/server/local_server.py": "the server itself, ended by stop()",
     "engine/server/event_streams.py": "work beside what ends it early; all are awaited together",
-    "engine/cluster/background.py": "work beside a block, awaited at its end",
-    "engine/cluster/local_cluster.py": "the first line of a process, awaited at once",
+    "engine/cluster/background.py": "work beside a block, cancelled and awaited at its end",
     "engine/cluster/dask_worker.py": (
         "a page beside the end of its connection, and work beside a stop; awaited at once"
     ),
@@ -236,6 +235,9 @@ PRINTERS = {
     "engine/cli/": "the command line",
 }
 BROAD_CATCHERS = {
+    "engine/cluster/background.py": (
+        "a round of following workers and processes that fails is logged; the next one follows"
+    ),
     "engine/browser/direct/devtools_connection.py": (
         "a listener's failure is reported, and must not end the browser of all crawls"
     ),

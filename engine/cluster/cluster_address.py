@@ -62,13 +62,16 @@ class LocalClusterFailed(EngineError):
 
 
 class WorkerLost(PageError):
-    """A worker did not give the result of a page; another one may load it."""
+    """A worker did not give the result of a page; another one may load it.
+
+    `began`: it may have begun to load the page.
+    """
 
     code = "worker_lost"
     title = "The worker of a page was lost"
 
-    def __init__(self, worker: str, reason: str) -> None:
-        self.worker, self.reason = worker, reason
+    def __init__(self, worker: str, reason: str, *, began: bool = True) -> None:
+        self.worker, self.reason, self.began = worker, reason, began
         super().__init__("worker", f"the worker {worker} was lost: {reason}")
 
 
@@ -79,7 +82,7 @@ class WorkerBusy(WorkerLost):
     title = "The worker is busy"
 
     def __init__(self, worker: str) -> None:
-        super().__init__(worker, "it serves other tasks")
+        super().__init__(worker, "it serves other tasks", began=False)
 
 
 class ClusterAddress(NamedTuple):

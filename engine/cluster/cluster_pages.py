@@ -7,6 +7,7 @@ import contextlib
 import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from engine.cluster.cluster_address import (
@@ -29,14 +30,14 @@ from engine.cluster.page_records import (
 )
 from engine.cluster.page_server import OWN_MARGIN_S
 from engine.cluster.wire import WireError
-from engine.cluster.worker_pool import PoolWorker, Tell, WorkerPool
+from engine.cluster.worker_pool import NotReached, PoolWorker, Tell, WorkerPool
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
 from engine.model.errors import BrowserGone, EngineError, PageError
 from engine.pages.fetch import EngineName, Fetched, PageOptions
 
-# Beyond the time limit of a page, for the worker's own margin and for the way there and back. The
-# unit of a page ends it 10 s after its time limit; a worker that hangs is noticed before.
+# Beyond the time limit of a page, for a connection, the worker's own margin, and the way there and
+# back. The unit of a page ends it 10 s after its time limit; a worker that hangs is noticed before.
 MARGIN_S: Final = OWN_MARGIN_S + 3.0
 _OFF_LOOP_BYTES: Final = 512 * 1024
 Refuse = Callable[[str, str], None]
@@ -58,25 +59,25 @@ class ClusterPages:
         """Return what is shown of the workers of this task's `cluster`."""
         return self._pool.views(cluster)
 
-    async def ready(self) -> None:
-        await self._pool.ready()
+    def room(self) -> AbstractAsyncContextManager[None]:
+        return self._pool.room()
 
     async def fetch(self, engine: EngineName, url: str, options: PageOptions) -> Fetched:
-        """Load a page on a worker that has room.
+        """Load a page on a worker; to be called in a block of `room`.
 
         Raises:
             WorkerLost: the worker did not give a usable reply; another one may.
             WorkerBusy: it has no room after all.
             PageError, BrowserGone: as `Fetcher.fetch`.
-            BrowserFailed: no worker has a browser that starts.
         """
         request = PageRequest(self._session, self._terms, engine, url, options)
-        worker = await self._pool.borrow()
+        worker = self._pool.borrow()
         try:
             reply = await self._reply(worker, request)
         except WireError as failed:
             await self._pool.lost(worker, failed)
-            raise WorkerLost(worker.name, str(failed)) from failed
+            began = not isinstance(failed, NotReached)
+            raise WorkerLost(worker.name, str(failed), began=began) from failed
         finally:
             await self._pool.give_back(worker)
         for place, reason in reply.refusals:
@@ -84,7 +85,7 @@ class ClusterPages:
         if reply.failed is not None:
             raise await self._failure(worker, reply.failed, url)
         assert reply.fetched is not None
-        worker.strikes = 0
+        self._pool.loaded(worker)
         worker.facts.count_page()
         reply.fetched.worker = worker.name
         return reply.fetched
@@ -99,13 +100,15 @@ class ClusterPages:
 
     async def _failure(self, worker: PoolWorker, failed: Failed, url: str) -> EngineError:
         if failed.what == "busy":
+            await self._pool.busy(worker)
             return WorkerBusy(worker.name)
         if failed.what == "gone":
             return BrowserGone(url=url)
         message = display(failed.message, 1_000)
         if failed.what == "browser":
             await self._pool.without_browser(worker, message)
-            return WorkerLost(worker.name, message)
+            return WorkerLost(worker.name, message, began=False)
+        self._pool.loaded(worker)
         found = PageError(failed.kind, message, failed.status)
         found.unproved, found.proved = failed.unproved, failed.proved
         found.retry_after_s = failed.retry_after_s

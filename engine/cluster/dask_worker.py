@@ -27,6 +27,7 @@ from engine.cluster.wire import Misbehaviour
 log = logging.getLogger(__name__)
 
 BACK_S: Final = 0.5  # pause before a lost scheduler is looked for
+REFUSED_S: Final = 2.0  # until a scheduler that does not accept a worker is asked again
 CLOSE_S: Final = 5.0
 _NEW_SCHEDULER: Final = ("worker-heartbeat-missing", "worker-heartbeat-error")
 _NO_PAGES: Final = "127.0.0.1:0"  # of the server of pages about itself, which Dask always starts
@@ -47,16 +48,23 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             await self.handle_stream(comm)
         if self.status in (Status.running, Status.paused):
             log.warning("The scheduler is lost; this worker waits for it")
-            self.batched_stream.abort()  # type: ignore[has-type]  # of a class that is not read
+            self.batched_stream.abort()
             await asyncio.sleep(BACK_S)
+            await self._register_again()
+
+    async def _register_again(self) -> None:
+        """Register with the scheduler, until it accepts this worker or the worker ends."""
+        is_said = False
+        while self.status in (Status.running, Status.paused):
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
             try:
                 await self._register_with_scheduler()
-            except ValueError as refused:  # `run_worker` begins a new one
-                log.warning("The scheduler does not accept this worker: %s", refused)
-                await self.close(reason="worker-refused")
+            except ValueError as refused:
+                is_said = _say_refused(refused, self.name, is_said=is_said)
+                await asyncio.sleep(REFUSED_S)
+            else:
+                self.connected(str(self.address))
                 return
-            self.connected(str(self.address))
 
     async def close(self, *given: Any, reason: str = "worker-close", **named: Any) -> str | None:
         """Close the worker, but for a heartbeat that a new scheduler does not know."""
@@ -66,6 +74,18 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             return None
         found: str | None = await super().close(*given, reason=reason, **named)
         return found
+
+
+def _say_refused(refused: BaseException | None, name: object, *, is_said: bool) -> bool:
+    """Log once why a scheduler does not accept this worker. Returns True, for the next time.
+
+    The scheduler may still know a worker of this name that has ended, or another one that lives.
+    """
+    if not is_said and "name taken" in str(refused):
+        log.warning("The name %s is taken at the scheduler; this worker waits for it", name)
+    elif not is_said:
+        log.warning("The scheduler does not accept this worker, which asks again: %s", refused)
+    return True
 
 
 def _quieten() -> None:
@@ -127,6 +147,7 @@ async def run_worker(
     expected to end afterwards.
     """
     _quieten()
+    is_said = False
     async with server.running():
         while not stop.is_set():
             worker = CrawlWorker(
@@ -141,7 +162,15 @@ async def run_worker(
             )
             worker.connected = connected
             add_handlers(worker, server)
-            await _until(stop, _started(worker))
+            try:
+                await _until(stop, _started(worker))
+            except RuntimeError as failed:
+                if not isinstance(failed.__cause__, ValueError):
+                    raise
+                is_said = _say_refused(failed.__cause__, server.name, is_said=is_said)
+                await _until(stop, asyncio.sleep(REFUSED_S))
+                continue
+            is_said = False
             await _until(stop, worker.finished())
             if security is not None:  # the scheduler ends as well
                 return

@@ -12,10 +12,13 @@ import contextlib
 import json
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
-from typing import Any, Final
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, TypeVar
 
-from engine.cluster.background import beside
+from engine.cluster.background import beside, logged, rounds
 from engine.cluster.cluster_address import (
     ClusterAddress,
     LocalClusterFailed,
@@ -25,6 +28,7 @@ from engine.cluster.cluster_address import (
 from engine.cluster.worker_pool import Tell
 from engine.model.program import apart, program_command
 
+_T = TypeVar("_T")
 HIDDEN_VERB: Final = "_cluster"
 START_S: Final = 60.0  # of one process, on a busy machine
 END_S: Final = 5.0
@@ -37,30 +41,40 @@ _PRIVATE: Final = (
 
 
 class _Process:
-    """One process of the cluster, with its orders; it can be started again."""
+    """One process of the cluster, with its orders; it can be started again.
+
+    What blocks runs on a thread of its own: the default threads are for the writes of all tasks.
+    """
 
     def __init__(self, name: str, role: str, orders: dict[str, Any]) -> None:
         self.name, self.role, self.orders = name, role, orders
         self._running: subprocess.Popen[bytes] | None = None
+        self._thread = ThreadPoolExecutor(1, name)
+        self.pause_s = FIRST_PAUSE_S  # before it is started again
+        self._is_given_up = False
+        self._starting = threading.Lock()
 
     async def start(self) -> str:
-        """Start it, and return its address.
+        """Start it, and return its address. A start that is cancelled leaves no process.
 
         Raises:
             LocalClusterFailed: it does not start.
         """
-        answering = asyncio.create_task(asyncio.to_thread(self._first_line))
+        self._is_given_up = False
+        answering = self._on_thread(self._first_line)
         try:
             async with asyncio.timeout(START_S):
                 line = await asyncio.shield(answering)
-        except BaseException as failed:
-            self._kill()  # which ends the read
-            await asyncio.wait({answering})
-            await self.end(0)
-            if isinstance(failed, TimeoutError):
-                raise LocalClusterFailed(
-                    reason=f"its process {self.name} does not answer"
-                ) from None
+        except TimeoutError:
+            await self._give_up(answering)
+            raise LocalClusterFailed(reason=f"its process {self.name} does not answer") from None
+        except OSError as failed:
+            await self._give_up(answering)
+            why = failed.strerror or type(failed).__name__
+            reason = f"its process {self.name} cannot be started: {why}"
+            raise LocalClusterFailed(reason=reason) from failed
+        except BaseException:
+            await self._give_up(answering)
             raise
         try:
             answer = json.loads(line)
@@ -73,26 +87,38 @@ class _Process:
 
     @property
     def has_ended(self) -> bool:
-        return self._running is not None and self._running.poll() is not None
+        return self._running is None or self._running.poll() is not None
 
     async def end(self, limit_s: float = END_S) -> None:
         """Let it end, and kill it after `limit_s` seconds."""
         process, self._running = self._running, None
         if process is not None:
-            await asyncio.shield(asyncio.to_thread(_end, process, limit_s))
+            await asyncio.shield(self._on_thread(partial(_end, process, limit_s)))
 
-    def _kill(self) -> None:
-        if self._running is not None:
-            self._running.kill()
+    async def close(self) -> None:
+        """End it for good."""
+        try:
+            await self.end()
+        finally:
+            self._thread.shutdown(wait=False)
+
+    def _on_thread(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def _give_up(self, answering: asyncio.Future[bytes]) -> None:
+        """Kill a process that starts, or prevent its start."""
+        self._is_given_up = True
+        with self._starting:
+            if self._running is not None:
+                self._running.kill()  # which ends the read of its line
+        await asyncio.wait({answering})
+        await self.end(0)
 
     def _first_line(self) -> bytes:
-        process = self._running = subprocess.Popen(
-            [*program_command(), HIDDEN_VERB, self.role],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            **apart(),
-        )
+        with self._starting:
+            if self._is_given_up:
+                return b""
+            process = self._running = self._spawned()
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already
@@ -100,6 +126,15 @@ class _Process:
             process.stdin.flush()
         line: bytes = process.stdout.readline()
         return line
+
+    def _spawned(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*program_command(), HIDDEN_VERB, self.role],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            **apart(),
+        )
 
 
 def _end(process: subprocess.Popen[bytes], limit_s: float) -> None:
@@ -138,24 +173,32 @@ async def local_cluster(
         async with beside(*(_keep(process, tell) for process in (scheduler, *workers))):
             yield address, tls
     finally:
-        await asyncio.gather(*(process.end() for process in (*workers, scheduler)))
+        await asyncio.gather(*(process.close() for process in (*workers, scheduler)))
 
 
 async def _keep(process: _Process, tell: Tell) -> None:
-    """Start a process again whenever it dies."""
-    pause_s = FIRST_PAUSE_S
+    """Start a process again whenever it has died, until it runs."""
+    await rounds(partial(_look_after, process, tell))
+
+
+async def _look_after(process: _Process, tell: Tell) -> None:
+    await asyncio.sleep(LOOK_S)
+    if not process.has_ended:
+        return
+    await process.end(0)
+    note = f"The process {process.name} of the local cluster has died; it is started again"
+    await logged(tell(note))
+    told = ""
     while True:
-        await asyncio.sleep(LOOK_S)
-        if not process.has_ended:
-            continue
-        await process.end(0)
-        await tell(f"The process {process.name} of the local cluster has died; it is started again")
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, LAST_PAUSE_S)
+        await asyncio.sleep(process.pause_s)
+        process.pause_s = min(2 * process.pause_s, LAST_PAUSE_S)
         try:
             await process.start()
+            return
         except LocalClusterFailed as failed:
-            await tell(str(failed))
+            if str(failed) != told:
+                told = str(failed)
+                await logged(tell(told))
 
 
 def certificate() -> tuple[dict[str, str], ssl.SSLContext]:

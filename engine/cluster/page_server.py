@@ -16,7 +16,7 @@ from typing import Final
 from engine.browser import direct
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.cluster.background import beside
+from engine.cluster.background import beside, logged, rounds
 from engine.cluster.page_records import (
     MOST_REPLY_BYTES,
     MOST_REQUEST_BYTES,
@@ -65,7 +65,7 @@ class PageServer:
     async def running(self) -> AsyncIterator[None]:
         """Serve during the block, and then close all fetchers and the browser."""
         try:
-            async with beside(self._close_idle()):
+            async with beside(rounds(self._close_idle)):
                 yield
         finally:
             for session in list(self._sessions.values()):
@@ -123,13 +123,12 @@ class PageServer:
         return found
 
     async def _close_idle(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            before_s = time.monotonic() - IDLE_S
-            for name, session in list(self._sessions.items()):
-                if session.is_idle_since(before_s):
-                    del self._sessions[name]
-                    await session.close()
+        await asyncio.sleep(LOOK_S)
+        before_s = time.monotonic() - IDLE_S
+        for name, session in list(self._sessions.items()):
+            if session.is_idle_since(before_s):
+                del self._sessions[name]
+                await logged(session.close())
 
 
 class _Session:

@@ -15,8 +15,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.cluster.background import beside
-from engine.cluster.cluster_address import ClusterAddress, ClusterUnreachable, cluster_address
+from engine.cluster.background import Tasks, beside, rounds
+from engine.cluster.cluster_address import (
+    ClusterAddress,
+    ClusterUnreachable,
+    WorkerBusy,
+    cluster_address,
+)
 from engine.cluster.page_records import (
     FETCH,
     HELLO,
@@ -26,7 +31,7 @@ from engine.cluster.page_records import (
     plain_name,
     unpacked,
 )
-from engine.cluster.wire import Misbehaviour, Wire, WireError
+from engine.cluster.wire import CONNECT_S, Misbehaviour, Wire, WireError
 from engine.cluster.worker_facts import WorkerFacts
 from engine.model.cluster_workers import WorkerState, WorkerView
 from engine.model.errors import BrowserFailed, EngineError
@@ -37,7 +42,12 @@ CALL_S: Final = 10.0
 FIRST_S: Final = 15.0  # for the first answer of the scheduler
 AWAY_S: Final = 5.0  # without pages after a lost connection; doubled each time
 WRONG_S: Final = 30.0  # likewise after a wrong reply
-MOST_AWAY_S: Final = 600.0
+MOST_AWAY_S: Final = 30.0  # the longest pause after lost connections
+MOST_WRONG_S: Final = 600.0  # likewise after wrong replies
+MOST_STRIKES: Final = 20
+BUSY_S, MOST_BUSY_S = 0.5, 4.0  # without pages after a worker had no room; doubled each time
+ROOMLESS_S: Final = 10.0  # until an event tells that no worker has room
+GREET_S: Final = 0.5  # a crawl begins with the pages of all workers that answer so soon
 MOST_WORKERS: Final = 1_000
 GONE_S: Final = 60.0  # a worker that has left the cluster is shown as lost so long
 _MOST_LIST_BYTES: Final = 16 * 1024 * 1024
@@ -47,11 +57,16 @@ Tell = Callable[..., Awaitable[None]]
 """Writes news into the task's event log: a sentence, and facts by name."""
 
 
+class NotReached(WireError):
+    """There is no connection with a worker, so that it did not load anything."""
+
+
 @dataclass(eq=False)
 class PoolWorker:
     """A worker of the cluster.
 
     `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
+    `is_wrong`: that was not a lost connection. `busy_s` is its last pause for lack of room.
     """
 
     address: ClusterAddress
@@ -63,10 +78,17 @@ class PoolWorker:
     borrowed: int = 0
     away_until_s: float = 0.0
     strikes: int = 0
+    is_wrong: bool = False
+    busy_until_s: float = 0.0
+    busy_s: float = 0.0
     failure: EngineError | None = None
     idle: list[Wire] = field(default_factory=list)
     trouble: str = ""
     facts: WorkerFacts = field(default_factory=WorkerFacts)
+
+    def forgive(self) -> None:
+        """End the pauses of a worker that loads pages."""
+        self.strikes, self.busy_until_s, self.busy_s = 0, 0.0, 0.0
 
     def drop_connections(self) -> None:
         while self.idle:
@@ -101,7 +123,12 @@ class PoolWorker:
 
 
 class WorkerPool:
-    """The workers that `scheduler` lists, each with at most `each` pages of this task at once."""
+    """The workers that `scheduler` lists, each with at most `each` pages of this task at once.
+
+    Attributes:
+        at_once: the number of pages that the live workers load at the same time; at least one.
+        is_scheduler_away: it did not answer the last look.
+    """
 
     def __init__(
         self, scheduler: ClusterAddress, each: int, tell: Tell, tls: ssl.SSLContext | None
@@ -111,8 +138,15 @@ class WorkerPool:
         self._gone: dict[str, tuple[float, PoolWorker]] = {}  # since when, by name
         self._wire: Wire | None = None
         self._changed = asyncio.Condition()
-        self._is_scheduler_away = False
+        self.is_scheduler_away = False
         self._told_none = False
+        self._kept = 0  # rooms for pages, of which some may be in progress
+        self._flying = 0
+        self._roomless_since_s: float | None = None
+        self._told_roomless = False
+        self._pause_s = LOOK_S
+        self._greetings = Tasks()
+        self.at_once = 1
         self._failure: EngineError | None = None  # of the event log
 
     @contextlib.asynccontextmanager
@@ -124,18 +158,14 @@ class WorkerPool:
         """
         try:
             await self._first_look()
-            async with beside(self._follow_or_fail()):
+            await self._greetings.wait(GREET_S)
+            async with beside(rounds(self._follow)):
                 yield
         finally:
+            await self._greetings.end()
             for worker in self._workers.values():
                 worker.drop_connections()
             self._drop_scheduler()
-
-    @property
-    def at_once(self) -> int:
-        """The number of pages that the live workers load at the same time; at least one."""
-        live = (min(self._each, one.slots) for one in self._workers.values() if one.is_live)
-        return max(1, sum(live))
 
     def views(self, cluster: str) -> list[WorkerView]:
         """Return what is shown of the workers of `cluster`, also of those that left lately."""
@@ -146,51 +176,91 @@ class WorkerPool:
         gone = (worker for _, worker in self._gone.values())
         return [one.view(cluster) for one in (*self._workers.values(), *gone)]
 
-    async def ready(self) -> None:
-        """Wait until a worker has room for a page.
+    @contextlib.asynccontextmanager
+    async def room(self) -> AsyncIterator[None]:
+        """Wait until a worker has room for a page, and keep it during the block.
 
         Raises:
             BrowserFailed: no worker has a browser that starts.
             EngineError: what happens to the workers cannot be written down.
         """
         async with self._changed:
-            while self._free() is None:
+            while self._spare() <= 0:
                 if self._failure is not None:
                     raise self._failure
                 self._expect_a_browser()
                 await self._tell_none()
-                await self._changed.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._busy_s()):
+                        await self._changed.wait()
+        self._kept += 1
+        try:
+            yield
+        finally:
+            self._kept -= 1
+            await self._notify()
 
-    async def borrow(self) -> PoolWorker:
+    def borrow(self) -> PoolWorker:
         """Return a worker with room for a page, which is the caller's until `give_back`.
 
         Raises:
-            BrowserFailed, EngineError: as `ready`.
+            WorkerBusy: the worker of the room that the caller keeps is there no more.
         """
-        while (worker := self._free()) is None:
-            await self.ready()
+        worker = self._free()
+        if worker is None:
+            raise WorkerBusy(str(self._scheduler))
         worker.flying += 1
         worker.borrowed += 1
+        self._flying += 1
         return worker
 
     async def give_back(self, worker: PoolWorker) -> None:
         """End the use of a worker for one page."""
         worker.flying -= 1
-        async with self._changed:
-            self._changed.notify_all()
+        self._flying -= 1
+        await self._notify()
 
     async def load(self, worker: PoolWorker, page: bytes, limit_s: float) -> Any:
-        """Let a worker load a page, and return what it sent: untrusted.
+        """Let a worker load a page within `limit_s` seconds, and return what it sent: untrusted.
 
         Raises:
+            NotReached: there is no connection.
             Misbehaviour, WireError: it sent no reply.
         """
+        ends_s = time.monotonic() + limit_s
         while worker.idle and not worker.idle[-1].is_open:
             worker.idle.pop().abort()
-        wire = worker.idle.pop() if worker.idle else await Wire.open(worker.address, self._tls)
-        reply = await wire.call(FETCH, {"page": page}, limit_s, MOST_REPLY_BYTES + 64)
+        if worker.idle:
+            wire = worker.idle.pop()
+        else:
+            try:
+                wire = await Wire.open(worker.address, self._tls, min(CONNECT_S, limit_s))
+            except Misbehaviour:
+                raise
+            except WireError as failed:
+                raise NotReached(str(failed)) from failed
+        left_s = round(max(0.0, ends_s - time.monotonic()), 1)
+        reply = await wire.call(FETCH, {"page": page}, left_s, MOST_REPLY_BYTES + 64)
         worker.idle.append(wire)
         return reply
+
+    def loaded(self, worker: PoolWorker) -> None:
+        """Note that a worker loaded a page, whatever came of it."""
+        worker.forgive()
+        self._roomless_since_s = None
+
+    async def busy(self, worker: PoolWorker) -> None:
+        """Give a worker no page for a short while, because it serves other tasks."""
+        now_s = time.monotonic()
+        worker.busy_s = min(max(BUSY_S, 2 * worker.busy_s), MOST_BUSY_S)
+        worker.busy_until_s = now_s + worker.busy_s
+        if self._roomless_since_s is None:
+            self._roomless_since_s = now_s
+        elif now_s - self._roomless_since_s >= ROOMLESS_S and not self._told_roomless:
+            self._told_roomless = True
+            await self._tell(
+                f"The workers of the cluster {self._scheduler} have no room: they serve other tasks"
+            )
 
     async def lost(self, worker: PoolWorker, failure: WireError) -> None:
         """Put a worker aside after a failure, and report it."""
@@ -199,7 +269,7 @@ class WorkerPool:
         if not worker.is_live:
             return
         worker.trouble = str(failure)
-        pause_s = self._put_aside(worker, WRONG_S if wrong else AWAY_S)
+        pause_s = self._put_aside(worker, is_wrong=wrong)
         note = f"Worker {worker.name} was lost: {failure}"
         if wrong:
             note = f"Worker {worker.name} was put aside: {failure}"
@@ -209,21 +279,48 @@ class WorkerPool:
         """Put a worker aside that has no browser, and report it."""
         worker.failure, worker.trouble = BrowserFailed(reason=message), message
         if worker.is_live:
-            self._put_aside(worker, WRONG_S)
+            self._put_aside(worker, is_wrong=True)
             await self._tell(f"Worker {worker.name} has no browser: {message}", worker=worker.name)
 
-    def _put_aside(self, worker: PoolWorker, pause_s: float) -> float:
-        worker.is_live = False
-        pause_s = min(pause_s * 2.0**worker.strikes, MOST_AWAY_S)
-        worker.strikes += 1
+    def _put_aside(self, worker: PoolWorker, *, is_wrong: bool) -> float:
+        worker.is_live, worker.is_wrong = False, is_wrong
+        pause_s, most_s = (WRONG_S, MOST_WRONG_S) if is_wrong else (AWAY_S, MOST_AWAY_S)
+        pause_s = min(pause_s * 2.0**worker.strikes, max(pause_s, most_s))
+        worker.strikes = min(worker.strikes + 1, MOST_STRIKES)
         worker.away_until_s = time.monotonic() + pause_s
+        self._count()
         return pause_s
+
+    def _count(self) -> None:
+        """Count the pages at once anew; to be called whenever a worker becomes live or not."""
+        live = (min(self._each, one.slots) for one in self._workers.values() if one.is_live)
+        self.at_once = max(1, sum(live))
+
+    def _usable(self) -> list[PoolWorker]:
+        now_s = time.monotonic()
+        workers = self._workers.values()
+        return [one for one in workers if one.is_live and now_s >= one.busy_until_s]
 
     def _free(self) -> PoolWorker | None:
         """Return the live worker with the most room, of several the one with the fewest pages."""
-        live = [one for one in self._workers.values() if one.is_live]
-        best = max(live, key=lambda one: (self._room(one), -one.borrowed), default=None)
+        usable = self._usable()
+        best = max(usable, key=lambda one: (self._room(one), -one.borrowed), default=None)
         return best if best is not None and self._room(best) > 0 else None
+
+    def _spare(self) -> int:
+        """Return the number of pages that workers have room for, and that nobody keeps."""
+        rooms = sum(max(0, self._room(one)) for one in self._usable())
+        return rooms - max(0, self._kept - self._flying)
+
+    def _busy_s(self) -> float | None:
+        """Return the time until the pause of a busy worker ends, if there is one."""
+        now_s = time.monotonic()
+        ends = [one.busy_until_s for one in self._workers.values() if one.busy_until_s > now_s]
+        return min(ends) - now_s if ends else None
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
 
     def _room(self, worker: PoolWorker) -> int:
         return min(self._each, worker.slots) - worker.flying
@@ -236,12 +333,17 @@ class WorkerPool:
 
     async def _tell_none(self) -> None:
         """Report once that no worker is left."""
-        if self._told_none or any(one.is_live for one in self._workers.values()):
+        workers = self._workers.values()
+        if self._told_none or any(one.is_live or self._is_new(one) for one in workers):
             return
         self._told_none = True
-        why = "the scheduler does not answer" if self._is_scheduler_away else "it lists none"
+        why = "the scheduler does not answer" if self.is_scheduler_away else "it lists none"
         why = "those it lists cannot be used" if self._workers and "lists" in why else why
         await self._tell(f"The cluster {self._scheduler} has no worker at the moment: {why}")
+
+    def _is_new(self, worker: PoolWorker) -> bool:
+        """Return whether a worker has yet to answer for the first time."""
+        return worker in self._greetings and not worker.trouble
 
     # Following the scheduler.
 
@@ -256,38 +358,43 @@ class WorkerPool:
                     raise ClusterUnreachable(address=self._scheduler, reason=failed) from failed
             await asyncio.sleep(LOOK_S)
 
-    async def _follow_or_fail(self) -> None:
-        """Follow; an event that cannot be written ends the wait of pages for a worker."""
-        try:
-            await self._follow()
-        except EngineError as failed:
-            self._failure = failed
-            async with self._changed:
-                self._changed.notify_all()
-
     async def _follow(self) -> None:
-        pause_s = LOOK_S
-        while True:
-            await asyncio.sleep(pause_s)
-            try:
-                await self._look()
-                pause_s = LOOK_S
-                if self._is_scheduler_away:
-                    self._is_scheduler_away = False
-                    await self._tell(f"The scheduler {self._scheduler} answers again")
-            except WireError as failed:
-                self._drop_scheduler()
-                pause_s = min(2 * pause_s, LAST_PAUSE_S)
-                if not self._is_scheduler_away:
-                    self._is_scheduler_away = True
-                    await self._tell(
-                        f"The scheduler {self._scheduler} does not answer; known workers go on: "
-                        f"{failed}"
-                    )
-                await self._probe_away()
+        """Wait, and look once; an event that cannot be written ends the wait for a room."""
+        await asyncio.sleep(self._pause_s)
+        try:
+            await self._look_again()
+        except EngineError as failed:
+            await self._fail(failed)
+
+    async def _fail(self, failed: EngineError) -> None:
+        self._failure = failed
+        await self._notify()
+
+    async def _look_again(self) -> None:
+        try:
+            await self._look()
+        except WireError as failed:
+            self._drop_scheduler()
+            self._pause_s = min(2 * self._pause_s, LAST_PAUSE_S)
+            if not self.is_scheduler_away:
+                self.is_scheduler_away = True
+                await self._tell(
+                    f"The scheduler {self._scheduler} does not answer; known workers go on: "
+                    f"{failed}"
+                )
+            self._greet_due()
+            return
+        self._pause_s = LOOK_S
+        if self.is_scheduler_away:
+            self.is_scheduler_away = False
+            await self._tell(f"The scheduler {self._scheduler} answers again")
 
     async def _look(self) -> None:
-        """Read the scheduler's list, and probe the workers that are new or were put aside."""
+        """Read the scheduler's list, and greet the workers that are new or were put aside.
+
+        A worker whose connection was lost is tried at once when the scheduler lists it anew, or
+        answers again: what was the matter with it may be over.
+        """
         if self._wire is None:
             self._wire = await Wire.open(self._scheduler, self._tls)
         fields = {"n_workers": -1}
@@ -298,21 +405,31 @@ class WorkerPool:
                 with contextlib.suppress(ValueError):
                     self._workers[address] = PoolWorker(cluster_address(address), name)
         for address, worker in list(self._workers.items()):
+            is_anew = self.is_scheduler_away or not worker.is_listed
             worker.is_listed = address in listed
             if worker.is_listed:
                 worker.facts.read(told[address])
-        await self._probe_away()
+                if is_anew and not worker.is_wrong:
+                    worker.strikes, worker.away_until_s = 0, 0.0
+        self._greet_due()
 
-    async def _probe_away(self) -> None:
-        """Greet the workers that are not live, and those that the scheduler lists no more."""
+    def _greet_due(self) -> None:
+        """Greet the workers that are not live, and those that the scheduler lists no more.
+
+        Each is greeted on its own, because one may take long to answer.
+        """
         now_s = time.monotonic()
-        due = [
-            one
-            for one in self._workers.values()
-            if (not one.is_live and now_s >= one.away_until_s)
-            or (not one.is_listed and not one.flying)
-        ]
-        await asyncio.gather(*map(self._greet, due))
+        for one in self._workers.values():
+            is_back = not one.is_live and now_s >= one.away_until_s
+            is_leaving = not one.is_listed and not one.flying
+            if (is_back or is_leaving) and one not in self._greetings:
+                self._greetings.begin(one, self._greet_or_fail(one))
+
+    async def _greet_or_fail(self, worker: PoolWorker) -> None:
+        try:
+            await self._greet(worker)
+        except EngineError as failed:
+            await self._fail(failed)
 
     async def _greet(self, worker: PoolWorker) -> None:
         wire = worker.idle.pop() if worker.idle else None
@@ -327,30 +444,29 @@ class WorkerPool:
             await self._not_greeted(worker, failed)
             return
         worker.idle.append(wire)
-        if worker.is_live:
+        if worker.is_live or time.monotonic() < worker.away_until_s:
             return
         worker.slots, worker.is_live, worker.failure = hello.slots, True, None
         worker.trouble = ""
+        self._count()
         self._told_none = False
         note = f"Worker {worker.name} loads pages ({min(self._each, worker.slots)} at once)"
         await self._tell(note, worker=worker.name, slots=worker.slots)
-        async with self._changed:
-            self._changed.notify_all()
+        await self._notify()
 
     async def _not_greeted(self, worker: PoolWorker, failed: WireError) -> None:
         worker.trouble = str(failed)
         if worker.is_live:
             await self.lost(worker, failed)
         elif isinstance(failed, Misbehaviour) and not worker.strikes:
-            self._put_aside(worker, WRONG_S)
+            self._put_aside(worker, is_wrong=True)
             await self._tell(f"Worker {worker.name} cannot be used: {failed}", worker=worker.name)
         else:
-            self._put_aside(worker, AWAY_S)
+            self._put_aside(worker, is_wrong=isinstance(failed, Misbehaviour))
         if not worker.is_listed and not worker.flying:
             self._workers.pop(_key(self._workers, worker), None)
             self._note_gone(worker)
-        async with self._changed:  # whoever waits may have to report that there is none
-            self._changed.notify_all()
+        await self._notify()  # whoever waits may have to report that there is none
 
     def _note_gone(self, worker: PoolWorker) -> None:
         """Remember for the views a worker that was used and has left."""

@@ -6,6 +6,7 @@ import asyncio
 import builtins
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -280,8 +281,8 @@ class PageWorkers(Protocol):
         """The number of pages that they load at the same time now; at least one."""
         ...
 
-    async def ready(self) -> None:
-        """Wait until one of them has room for a page.
+    def room(self) -> AbstractAsyncContextManager[None]:
+        """Wait until one of them has room for a page, and keep it during the block.
 
         Raises:
             BrowserMissing, BrowserFailed: none of them has a browser; the crawl ends.
@@ -289,7 +290,7 @@ class PageWorkers(Protocol):
         ...
 
     async def fetch(self, engine: EngineName, url: str, options: PageOptions) -> Fetched:
-        """Load `url` as `Fetcher.fetch` does.
+        """Load `url` as `Fetcher.fetch` does; to be called in a block of `room`.
 
         Raises:
             WorkerLost: the worker was lost; another one may load the page.

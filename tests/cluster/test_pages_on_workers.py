@@ -376,6 +376,108 @@ async def test_a_worker_without_room_is_asked_again(tmp_path: Path) -> None:
         assert by_worker(context) == {"one": PAGES}
 
 
+async def test_no_room_for_a_while_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "BUSY_S", 0.01)
+    monkeypatch.setattr(worker_pool, "ROOMLESS_S", 0.0)
+    async with cluster() as workers:
+        peer = await workers.add("one")
+        load = peer.operations[FETCH]
+
+        async def busy_at_first(asked: dict[str, Any]) -> bytes | None:
+            if peer.calls.count(FETCH) < 5:
+                return message(packed(PageReply(failed=Failed("busy"))))
+            return await load(asked)
+
+        peer.operations[FETCH] = busy_at_first
+        with Site(pages=PAGES) as site:
+            context = await crawled(site.url, tmp_path, workers.address)
+        assert by_worker(context) == {"one": PAGES}
+        assert len([note for note in notes(context) if "have no room" in note]) == 1
+
+
+async def test_pages_that_waited_for_workers_keep_the_delay_of_their_host(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        moments: list[float] = []
+        is_slow = True
+
+        async def reply(asked: dict[str, Any]) -> bytes | None:
+            request = unpacked(asked["page"], PageRequest, 2**20)
+            moments.append(asyncio.get_running_loop().time())
+            if is_slow and request.url != request.terms.start:
+                await asyncio.Event().wait()
+            html = "".join(f"<a href=/{number}>to</a>" for number in range(8))
+            page = Fetched(request.url, request.url, 200, "text/html", html=html, engine="static")
+            return message(packed(PageReply(page)))
+
+        peers = [await workers.add(name, **{FETCH: reply}) for name in ("one", "two")]
+        given: dict[str, Any] = {"respect_robots": False, "concurrency": 4, "max_pages": 9}
+        running = asyncio.create_task(
+            crawled(
+                "http://127.0.0.1:9/",
+                tmp_path,
+                workers.address,
+                context := MemoryContext(),
+                delay_ms=200,
+                **given,
+            )
+        )
+        await until(lambda: len(moments) == 9)
+        for peer in peers:
+            await peer.stop()
+        await until(lambda: [note for note in notes(context) if "has no worker" in note])
+        is_slow = False
+        moments.clear()
+        for peer in peers:
+            await peer.start()
+        await running
+        assert once(context, 9)
+        assert len(moments) == 8
+        assert moments[-1] - moments[0] > 7 * 0.2 / 2  # all at once without a delay
+
+
+async def test_workers_without_a_browser_do_not_count_against_a_page(tmp_path: Path) -> None:
+    async with cluster() as workers:
+
+        async def none(_: dict[str, Any]) -> bytes:
+            return message(packed(PageReply(failed=Failed("browser", message="none is installed"))))
+
+        async def rendered(asked: dict[str, Any]) -> bytes:
+            request = unpacked(asked["page"], PageRequest, 2**20)
+            page = Fetched(request.url, request.url, 200, "text/html", html="<p>x")
+            page.engine = "browser"
+            return message(packed(PageReply(page)))
+
+        for name in ("a", "b", "c"):
+            await workers.add(name, **{FETCH: none})
+        await workers.add("d", **{FETCH: rendered})  # of equal ones the last to be asked
+        given: dict[str, Any] = {"engine": "browser", "respect_robots": False, "max_pages": 1}
+        context = await crawled("http://127.0.0.1:9/", tmp_path, workers.address, **given)
+        assert by_worker(context) == {"d": 1}
+        assert not [page for page in context.pages if "error" in page]
+
+
+async def test_a_silent_worker_holds_up_nobody(tmp_path: Path) -> None:
+    gone: list[str] = []
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # the greeting, and the end of the connection
+        gone.append("given up")
+        writer.close()
+
+    def on_page(page: dict[str, Any], _: object) -> None:
+        assert not gone
+
+    async with cluster() as workers, await asyncio.start_server(silent, "127.0.0.1", 0) as mute:
+        await workers.add("fine")
+        workers.listed[f"tcp://127.0.0.1:{mute.sockets[0].getsockname()[1]}"] = "silent"
+        context = MemoryContext(on_page=on_page)
+        with Site(pages=3) as site:
+            await crawled(site.url, tmp_path, workers.address, context, max_pages=3)
+        assert by_worker(context) == {"fine": 3}
+
+
 async def test_the_egress_policy_of_the_task_holds_on_workers(tmp_path: Path) -> None:
     async with cluster() as workers:
         await workers.add("one")

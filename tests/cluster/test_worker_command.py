@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,41 @@ def test_a_worker_keeps_its_address_when_its_scheduler_is_started_again() -> Non
         "name": "w",
         "slots": 3,
     }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process without its handlers")
+def test_a_worker_whose_name_is_taken_waits_until_it_is_free(tmp_path: Path) -> None:
+    orders, _ = certificate()
+    head, address = scheduler(orders)
+    names = {"tls_ca_file": "CA_FILE", "tls_worker_cert": "WORKER__CERT"}
+    names["tls_worker_key"] = "WORKER__KEY"
+    settings = {f"DASK_DISTRIBUTED__COMM__TLS__{to}": orders[name] for name, to in names.items()}
+    settings |= {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    words = ("worker", address, "--name", "rack-7", "--json")
+    first = octask(*words, environ=settings)
+    assert first.stdout is not None
+    assert json.loads(first.stdout.readline())["name"] == "rack-7"
+    second = octask(*words, environ=settings)
+    assert second.stdout is not None
+    try:
+        deadline_s = time.monotonic() + LIMIT_S
+        while "The name rack-7 is taken" not in logged(tmp_path):
+            assert second.poll() is None
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        first.send_signal(signal.SIGTERM)
+        assert ended(first) == 0
+        assert json.loads(second.stdout.readline())["name"] == "rack-7"
+        second.send_signal(signal.SIGTERM)
+        _, errors = second.communicate(timeout=LIMIT_S)
+        assert second.returncode == 0
+        assert "Traceback" not in errors + logged(tmp_path)
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.communicate()
+        head.communicate()
+
+
+def logged(home: Path) -> str:
+    return "".join(path.read_text() for path in home.rglob("*.log"))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.cluster import worker_pool
-from engine.cluster.cluster_address import cluster_address
+from engine.cluster.cluster_address import WorkerBusy, cluster_address
 from engine.cluster.page_records import HELLO
 from engine.cluster.wire import WireError
 from engine.cluster.worker_facts import RATE_S, PageRate, WorkerFacts
-from engine.cluster.worker_pool import WorkerPool
+from engine.cluster.worker_pool import NotReached, PoolWorker, WorkerPool
 from engine.model.cluster_workers import OpenClusters, WorkerView
 from engine.model.records import Status
 from engine.model.tally import Tally
@@ -61,7 +62,7 @@ async def test_a_lost_worker_tells_why_and_when_it_is_tried_again(tmp_path: Path
         async with pool.following():
             await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
             await workers.scheduler.stop()  # it keeps its list: the worker is not forgotten
-            worker = await pool.borrow()
+            worker = pool.borrow()
             await peer.stop()
             await pool.give_back(worker)
             with pytest.raises(WireError) as failed:
@@ -107,13 +108,71 @@ async def test_a_worker_that_cannot_be_used_is_lost_with_the_reason() -> None:
             assert pool.views("c")[0].reason.startswith("it sent")
 
 
+async def test_a_lost_worker_is_tried_again_within_30_s_and_when_the_scheduler_is_back() -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        pool = pool_of(workers.address)
+        async with pool.following():
+            await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            worker = pool.borrow()
+            await pool.give_back(worker)
+            for _ in range(1_100):  # 2.0 to that power is no number
+                worker.is_live = True
+                await pool.lost(worker, WireError("the connection ended"))
+            (lost,) = pool.views("c")
+            assert lost.back_s is not None
+            assert worker_pool.AWAY_S < lost.back_s <= 30
+            assert pool.at_once == 1
+            worker.away_until_s += 3_600.0
+            await workers.scheduler.stop()
+            await until(lambda: pool.is_scheduler_away)
+            await workers.scheduler.start()
+            await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            assert pool.at_once == 2
+
+
+async def test_a_busy_worker_gets_no_page_for_a_short_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        pool = pool_of(workers.address)
+        async with pool.following(), asyncio.timeout(60):
+            async with pool.room():
+                worker = pool.borrow()
+                monkeypatch.setattr(worker_pool, "BUSY_S", 3_600.0)
+                monkeypatch.setattr(worker_pool, "MOST_BUSY_S", 3_600.0)
+                await pool.busy(worker)
+                await pool.give_back(worker)
+                with pytest.raises(WorkerBusy):
+                    pool.borrow()
+            pool.loaded(worker)
+            monkeypatch.setattr(worker_pool, "BUSY_S", 0.05)
+            await pool.busy(worker)
+            assert worker.strikes == 0
+            async with pool.room():  # nothing but the time ends the wait
+                assert pool.borrow() is worker
+
+
+async def test_a_connection_that_hangs_counts_as_time_of_the_page() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as mute:
+        port = mute.sockets[0].getsockname()[1]
+        worker = PoolWorker(cluster_address(f"tcp://127.0.0.1:{port}"), "mute")
+        with pytest.raises(NotReached, match=r"within 0\.2 s"):
+            await pool_of("tcp://127.0.0.1:1").load(worker, b"", 0.2)
+
+
 async def test_without_a_browser_is_a_state_of_its_own() -> None:
     async with cluster() as workers:
         await workers.add("one")
         pool = pool_of(workers.address)
         async with pool.following():
             await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
-            worker = await pool.borrow()
+            worker = pool.borrow()
             await pool.without_browser(worker, "none is installed")
             (view,) = pool.views("c")
             assert (view.state, view.reason) == ("no_browser", "none is installed")

@@ -21,11 +21,12 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Final, Self
 
 import msgspec
 
-from engine.cluster.cluster_address import WorkerBusy, WorkerLost
+from engine.cluster.cluster_address import WorkerLost
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.concurrency import Concurrency
 from engine.kinds.crawl.crawl_args import CrawlArgs
@@ -203,7 +204,6 @@ def _slept_s() -> float:
 
 
 LOADS: Final = 3  # of a page whose workers are lost
-BUSY_S: Final = 0.5  # before a page whose worker had no room is tried again
 WAIT_S: Final = 365 * 86_400.0  # for a worker: until the task is stopped
 SLACK_S = 10.0  # margin of a fetcher beyond the page's own limit, before the unit ends it
 KEPT_SINGLY = 200  # failed pages in retry at a stop; each costs a page and an event
@@ -726,49 +726,61 @@ class _Crawl:
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
         host = visit.address.place
         crawl_delay_s = rules.delay_s if rules is not None else 0.0
-        async with self._in_time():
+
+        async def turn() -> None:
             with self._concurrency.waiting():
                 await self._pace.turn(host, crawl_delay_s)
-        options = self._args.page_options
-        limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + SLACK_S
+
+        async def turn_in_time() -> None:
+            async with self._in_time():
+                await turn()
+
         url, fresh = visit.address.url, visit.deaths > 0
-        fetched = await self._in_unit(url, limit_s, lambda: self._loader.load(url, fresh=fresh))
+        load = partial(self._loader.load, url, fresh=fresh)
+        fetched = await self._in_unit(url, turn_in_time, load)
         async with self._loader.comparing(fetched) as found:
             fetched = found
             if found.needs_browser:
-                with self._concurrency.waiting():
-                    await self._pace.turn(host, crawl_delay_s)
-                fetched = await self._in_unit(url, limit_s, lambda: self._loader.second(found))
+                fetched = await self._in_unit(url, turn, partial(self._loader.second, found))
         self._keep_away(host, fetched)
         return fetched
 
     async def _in_unit(
-        self, url: str, limit_s: float, load: Callable[[], Awaitable[Fetched]]
+        self,
+        url: str,
+        turn: Callable[[], Awaitable[None]],
+        load: Callable[[], Awaitable[Fetched]],
     ) -> Fetched:
-        """Load a page as a unit; on another worker of a cluster, if the first one is lost."""
+        """Load a page as a unit; on another worker of a cluster, if the first one is lost.
+
+        Each try takes its `turn` when a worker has room, so that requests keep their distance.
+        """
+        options = self._args.page_options
+        limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + SLACK_S
         lost = 0
         while True:
-            await self._until_worker()
             try:
-                with self._concurrency.loading() as measured:
-                    async with self._ctx.unit(url, limit_s):
-                        measured.fetched = await load()
-                    return measured.fetched
-            except WorkerBusy:
-                await self._ctx.pause(BUSY_S)
-            except WorkerLost:
-                lost += 1
+                async with self._room_of_worker():
+                    await turn()
+                    with self._concurrency.loading() as measured:
+                        async with self._ctx.unit(url, limit_s):
+                            measured.fetched = await load()
+                        return measured.fetched
+            except WorkerLost as failed:
+                lost += failed.began
                 if lost == LOADS:
                     raise
 
-    async def _until_worker(self) -> None:
-        """Wait until a worker of the cluster, if there is one, has room. Raises UnitStopped."""
-        if (workers := self._loader.workers) is None:
-            return
-        async with self._in_time():
-            with self._concurrency.waiting():
-                async with self._ctx.unit("wait for a worker", WAIT_S):
-                    await workers.ready()
+    @contextlib.asynccontextmanager
+    async def _room_of_worker(self) -> AsyncIterator[None]:
+        """Keep the room of a worker of the cluster, if there is one. Raises UnitStopped."""
+        async with contextlib.AsyncExitStack() as stack:
+            if (workers := self._loader.workers) is not None:
+                async with self._in_time():
+                    with self._concurrency.waiting():
+                        async with self._ctx.unit("wait for a worker", WAIT_S):
+                            await stack.enter_async_context(workers.room())
+            yield
 
     def _keep_away(self, host: str, answer: Fetched | PageError) -> None:
         """Hold the requests to a host for the time that its answer names."""
