@@ -47,7 +47,7 @@ MOST_REPLY_BYTES: Final = 32 * 1024 * 1024  # of one page
 MOST_REQUEST_BYTES: Final = 1024 * 1024
 
 MOST_NAME_CHARS: Final = 64
-_MOST_MESSAGE_CHARS: Final = 1_000
+MOST_MESSAGE_CHARS: Final = 1_000
 _MOST_COUNT: Final = 2**53
 _MOST_MS: Final = 1e8
 _MOST_FACT_CHARS: Final = 8 * MAX_TEXT
@@ -68,12 +68,14 @@ class Terms(msgspec.Struct, frozen=True):
     """What a worker needs of a task: its egress policy, and what it shows to sites.
 
     `start` is the start address of an operator, and `named` are their further ones; None is a
-    request from outside. `domains` are the allowed domains of a policy, or None. `secrets` of any
-    kind are missing on purpose: a task that has some does not run on a cluster.
+    request from outside. `held` is the engine's first check of these places (`host:port`): the
+    private addresses that it allows, none for a public one. `budgets` are the allowed domains.
+    Secrets are missing on purpose: a task that has some does not run on a cluster.
     """
 
     start: str | None
     named: tuple[str, ...] = ()
+    held: dict[str, tuple[str, ...]] = {}
     allowed: tuple[str, ...] = ()
     budgets: dict[str, Any] = {}
     look: BrowserLook = BrowserLook()
@@ -98,10 +100,11 @@ class Failed(msgspec.Struct, frozen=True):
     """Why a worker did not load a page.
 
     `page` is a failure of the page itself, `gone` a crash of the browser, `browser` a worker
-    without one, and `busy` one without room.
+    without one, `busy` one without room or whose browser still starts, and `slow` one that did not
+    end the page in its time limit and the margin.
     """
 
-    what: Literal["page", "gone", "browser", "busy"]
+    what: Literal["page", "gone", "browser", "busy", "slow"]
     kind: str = ""
     message: str = ""
     status: int = 0
@@ -212,18 +215,24 @@ def check_hello(hello: Hello) -> None:
     _expect(0 < hello.slots <= 1_000, "slots")
 
 
+class WrongField(Misbehaviour):
+    """A field of a reply is not what a worker of this program sends."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"its reply has a wrong field ({name})")
+
+
 def check_reply(reply: PageReply, request: PageRequest) -> None:
     """Check a reply against its request and the engine's own limits.
 
     Raises:
-        Misbehaviour: no worker of this program sends such a reply.
+        WrongField: no worker of this program sends such a reply.
     """
     _expect((reply.fetched is None) != (reply.failed is None), "result")
     _expect(len(reply.refusals) <= MOST_REFUSALS, "refusals")
     for place, reason in reply.refusals:
-        _expect(
-            len(place) <= _MOST_MESSAGE_CHARS and len(reason) <= _MOST_MESSAGE_CHARS, "refusals"
-        )
+        _expect(len(place) <= MOST_MESSAGE_CHARS and len(reason) <= MOST_MESSAGE_CHARS, "refusals")
     if reply.failed is not None:
         _check_failed(reply.failed)
     if reply.fetched is not None:
@@ -234,12 +243,12 @@ def check_reply(reply: PageReply, request: PageRequest) -> None:
 
 def _expect(holds: bool, name: str) -> None:
     if not holds:
-        raise Misbehaviour(f"its reply has a wrong field ({name})")
+        raise WrongField(name)
 
 
 def _check_failed(failed: Failed) -> None:
     _expect(failed.what != "page" or _KIND.fullmatch(failed.kind) is not None, "kind")
-    _expect(len(failed.message) <= _MOST_MESSAGE_CHARS, "message")
+    _expect(len(failed.message) <= MOST_MESSAGE_CHARS, "message")
     _expect(0 <= failed.status < 1_000, "status")
     _expect(_is_within(failed.retry_after_s, MOST_RETRY_S), "retry_after_s")
 

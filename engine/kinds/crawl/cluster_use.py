@@ -107,7 +107,8 @@ async def using_cluster(
 ) -> AsyncIterator[PageWorkers | None]:
     """Connect to the cluster of a crawl, if it has one, and report what happens to its workers.
 
-    `named` are further addresses of the operator, which `policy` allows.
+    `named` are further addresses of the operator, which `policy` allows. Their first check is made
+    here, for all workers.
 
     Raises:
         ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed
@@ -126,9 +127,11 @@ async def using_cluster(
     async def tell(note: str, **facts: object) -> None:
         await context.log(PHASE, note, **facts)
 
+    checked = await policy.root.first_checks()
     terms = Terms(
         start=args.url,
         named=tuple(named),
+        held={str(place): tuple(map(str, held)) for place, held in checked.items()},
         budgets=_domains(context.budgets),
         look=args.look,
         both=args.engine == "auto",
