@@ -31,6 +31,7 @@ from engine.egress.egress_policy import MOST as MOST_REFUSALS
 from engine.model.addresses import address_of
 from engine.model.display import display
 from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
+from engine.pages.documents import charset_named
 from engine.pages.fetch import (
     MAX_HTML_CHARS,
     MAX_LINK_CHARS,
@@ -258,8 +259,7 @@ def _is_within(number: float | None, most: float) -> bool:
 
 
 def _check_page(page: Fetched, options: PageOptions) -> None:
-    _expect(len(page.final_url) <= MOST_URL_CHARS, "final_url")
-    _expect(address_of(page.final_url) is not None, "final_url")
+    _expect(_is_address(page.final_url), "final_url")
     _expect(page.screenshot is None or options.screenshot != "none", "screenshot")
     shot = page.screenshot or _PNG
     _expect(shot.startswith(_PNG) and len(shot) <= _MOST_PIXELS_BYTES, "screenshot")
@@ -267,7 +267,7 @@ def _check_page(page: Fetched, options: PageOptions) -> None:
     _expect(len(page.redirects) <= MOST_REDIRECTS, "redirects")
     _expect(sum(len(hop.url) for hop in page.redirects) <= MOST_URL_CHARS, "redirects")
     for hop in page.redirects:
-        _expect(0 <= hop.status < 1_000 and address_of(hop.url) is not None, "redirects")
+        _expect(0 <= hop.status < 1_000 and _is_address(hop.url), "redirects")
     _check_links(page, options)
     _check_values(page, options)
     _check_document(page)
@@ -281,6 +281,10 @@ def _check_page(page: Fetched, options: PageOptions) -> None:
         _check_document(inner)
 
 
+def _is_address(url: str) -> bool:
+    return _is_text(url, MOST_URL_CHARS) and address_of(url) is not None
+
+
 def _check_document(page: Fetched) -> None:
     """Check the texts and numbers that a page and its inner documents have alike."""
     _expect(0 <= page.status < 1_000, "status")
@@ -288,6 +292,7 @@ def _check_document(page: Fetched) -> None:
         _expect(len(getattr(page, name)) <= MAX_HTML_CHARS, name)
     for name in ("content_type", "robots_header", "charset", "runs"):
         _expect(len(getattr(page, name)) <= MOST_HEADER_CHARS, name)
+    _expect(not page.charset or charset_named(page.charset) is not None, "charset")
     for name in _COUNTS:
         _expect(0 <= getattr(page, name) <= _MOST_COUNT, name)
     _expect(_is_within(page.response_ms, _MOST_MS), "response_ms")
