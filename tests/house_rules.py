@@ -162,6 +162,7 @@ SPAWNERS = {
     "engine/server/local_server.py": "the server itself, ended by stop()",
     "engine/server/event_streams.py": "work beside what ends it early; all are awaited together",
     "engine/cluster/background.py": "work beside a block, cancelled and awaited at its end",
+    "engine/cluster/page_server.py": "the start of a browser, ended with the fetchers of its task",
     "engine/cluster/dask_worker.py": (
         "a page beside the end of its connection, and work beside a stop; awaited at once"
     ),

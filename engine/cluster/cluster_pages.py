@@ -104,6 +104,8 @@ class ClusterPages:
             return WorkerBusy(worker.name)
         if failed.what == "gone":
             return BrowserGone(url=url)
+        if failed.what == "slow":  # the worker or its network, not the host
+            return WorkerLost(worker.name, "it did not end the page in time")
         message = display(failed.message, 1_000)
         if failed.what == "browser":
             await self._pool.without_browser(worker, message)

@@ -9,15 +9,29 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
 import msgspec
+from msgspec import Meta
 
 from engine.browser.chromium.browser_options import BrowserLook
+from engine.cluster.page_limits import (
+    MOST_HEADER_CHARS,
+    MOST_INNER,
+    MOST_REDIRECTS,
+    MOST_RETRY_S,
+    MOST_RULES,
+    MOST_URL_CHARS,
+    LimitedPage,
+    whole_page,
+)
 from engine.cluster.wire import Misbehaviour
 from engine.egress.egress_policy import MOST as MOST_REFUSALS
 from engine.model.addresses import address_of
+from engine.model.display import display
 from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
+from engine.pages.documents import charset_named
 from engine.pages.fetch import (
     MAX_HTML_CHARS,
     MAX_LINK_CHARS,
@@ -25,6 +39,7 @@ from engine.pages.fetch import (
     Fetched,
     PageOptions,
 )
+from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TEXT, MAX_TYPES, RawFacts
 
 PROTOCOL: Final = 1  # both sides must have the same
 HELLO: Final = "openchrome_hello"  # names of the workers' handlers
@@ -33,15 +48,10 @@ MOST_REPLY_BYTES: Final = 32 * 1024 * 1024  # of one page
 MOST_REQUEST_BYTES: Final = 1024 * 1024
 
 MOST_NAME_CHARS: Final = 64
-_MOST_MESSAGE_CHARS: Final = 1_000
-_MOST_HEADER_CHARS: Final = 64 * 1024
-_MOST_URL_CHARS: Final = 2 * 1024 * 1024  # as Chromium
+MOST_MESSAGE_CHARS: Final = 1_000
 _MOST_COUNT: Final = 2**53
 _MOST_MS: Final = 1e8
-_MOST_RETRY_S: Final = 1e10
-_MOST_REDIRECTS: Final = 100
-_MOST_INNER: Final = 100
-_MOST_RULES: Final = 200_000
+_MOST_FACT_CHARS: Final = 8 * MAX_TEXT
 _MOST_PIXELS_BYTES: Final = 24 * 1024 * 1024
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _KIND: Final = re.compile(r"[a-z][a-z_]{0,31}")
@@ -49,6 +59,8 @@ _NAME: Final = re.compile(r"[\w .:/@\[\]-]{1,64}")
 
 _PLAIN, _ESCAPED = b"\x00", b"\x01"
 _MARK: Final = "\x1b"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_RELS: Final = re.compile("[0-7]*")  # bits of `page_facts.RELS`
 _TO_ESCAPE: Final = re.compile("[\x1b\ud800-\udfff]")
 _TO_RESTORE: Final = re.compile("\x1b([0-9a-f]{4})")
 
@@ -57,12 +69,14 @@ class Terms(msgspec.Struct, frozen=True):
     """What a worker needs of a task: its egress policy, and what it shows to sites.
 
     `start` is the start address of an operator, and `named` are their further ones; None is a
-    request from outside. `domains` are the allowed domains of a policy, or None. `secrets` of any
-    kind are missing on purpose: a task that has some does not run on a cluster.
+    request from outside. `held` is the engine's first check of these places (`host:port`): the
+    private addresses that it allows, none for a public one. `budgets` are the allowed domains.
+    Secrets are missing on purpose: a task that has some does not run on a cluster.
     """
 
     start: str | None
     named: tuple[str, ...] = ()
+    held: dict[str, tuple[str, ...]] = {}
     allowed: tuple[str, ...] = ()
     budgets: dict[str, Any] = {}
     look: BrowserLook = BrowserLook()
@@ -87,10 +101,11 @@ class Failed(msgspec.Struct, frozen=True):
     """Why a worker did not load a page.
 
     `page` is a failure of the page itself, `gone` a crash of the browser, `browser` a worker
-    without one, and `busy` one without room.
+    without one, `busy` one without room or whose browser still starts, and `slow` one that did not
+    end the page in its time limit and the margin.
     """
 
-    what: Literal["page", "gone", "browser", "busy"]
+    what: Literal["page", "gone", "browser", "busy", "slow"]
     kind: str = ""
     message: str = ""
     status: int = 0
@@ -105,6 +120,17 @@ class PageReply(msgspec.Struct):
     fetched: Fetched | None = None
     failed: Failed | None = None
     refusals: list[tuple[str, str]] = []
+
+
+# A reply as it is decoded, because it is untrusted.
+_LimitedReply: Final = msgspec.defstruct(
+    "_LimitedReply",
+    [
+        ("fetched", LimitedPage | None, None),
+        ("failed", Failed | None, None),
+        ("refusals", Annotated[list[tuple[str, str]], Meta(max_length=MOST_REFUSALS)], []),
+    ],
+)
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -124,7 +150,7 @@ def packed(record: msgspec.Struct) -> bytes:
     try:
         return _PLAIN + msgspec.msgpack.encode(record)
     except UnicodeEncodeError:
-        return _ESCAPED + msgspec.msgpack.encode(_mapped(msgspec.to_builtins(record), _escaped))
+        return _ESCAPED + msgspec.msgpack.encode(_mapped(record, _escaped))
 
 
 def unpacked(data: object, record: type[_T], most_bytes: int) -> _T:
@@ -133,18 +159,24 @@ def unpacked(data: object, record: type[_T], most_bytes: int) -> _T:
         raise Misbehaviour("it sent no record")
     if len(data) > most_bytes:
         raise Misbehaviour(f"it sent more than {most_bytes:,} bytes")
-    body = memoryview(data)[1:]
+    if data[:1] not in (_PLAIN, _ESCAPED):
+        raise Misbehaviour("it sent a record of another version")
     try:
-        if data[:1] == _PLAIN:
-            return msgspec.msgpack.decode(body, type=record)
-        if data[:1] == _ESCAPED:
-            plain = _mapped(msgspec.msgpack.decode(body), _restored)
-            return msgspec.convert(plain, record)
+        found = _decoded(memoryview(data)[1:], record)
+        return found if data[:1] == _PLAIN else cast(_T, _mapped(found, _restored))
     except (msgspec.ValidationError, msgspec.DecodeError) as failed:
-        raise Misbehaviour(f"it sent a wrong record ({str(failed)[:200]})") from failed
+        reason = display(str(failed), 200)
+        raise Misbehaviour(f"it sent a wrong record ({reason})") from failed
     except (RecursionError, ValueError, TypeError) as failed:
         raise Misbehaviour("it sent a wrong record") from failed
-    raise Misbehaviour("it sent a record of another version")
+
+
+def _decoded(body: memoryview, record: type[_T]) -> _T:
+    if record is not PageReply:
+        return msgspec.msgpack.decode(body, type=record)
+    found: Any = msgspec.msgpack.decode(body, type=_LimitedReply)
+    page = None if found.fetched is None else whole_page(found.fetched)
+    return cast(_T, PageReply(page, found.failed, found.refusals))
 
 
 def _escaped(text: str) -> str:
@@ -155,14 +187,18 @@ def _restored(text: str) -> str:
     return _TO_RESTORE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-def _mapped(value: Any, change: Any) -> Any:
-    """Return plain values with each text changed, keys included."""
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a record, or a part of one, with each text changed, keys included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
         return {_mapped(key, change): _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _mapped(getattr(value, name), change) for name in value.__struct_fields__}
+        return type(value)(**fields)
     if isinstance(value, list | tuple | set | frozenset):
-        return [_mapped(item, change) for item in value]
+        items = [_mapped(item, change) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
 
 
@@ -174,22 +210,30 @@ def plain_name(name: str) -> str:
 def check_hello(hello: Hello) -> None:
     """Check what a worker tells of itself. Raises Misbehaviour."""
     if hello.protocol != PROTOCOL:
-        raise Misbehaviour(f"it runs another version of this program ({hello.version[:40]})")
+        raise Misbehaviour(
+            f"it runs another version of this program ({display(hello.version, 40)})"
+        )
     _expect(0 < hello.slots <= 1_000, "slots")
+
+
+class WrongField(Misbehaviour):
+    """A field of a reply is not what a worker of this program sends."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"its reply has a wrong field ({name})")
 
 
 def check_reply(reply: PageReply, request: PageRequest) -> None:
     """Check a reply against its request and the engine's own limits.
 
     Raises:
-        Misbehaviour: no worker of this program sends such a reply.
+        WrongField: no worker of this program sends such a reply.
     """
     _expect((reply.fetched is None) != (reply.failed is None), "result")
     _expect(len(reply.refusals) <= MOST_REFUSALS, "refusals")
     for place, reason in reply.refusals:
-        _expect(
-            len(place) <= _MOST_MESSAGE_CHARS and len(reason) <= _MOST_MESSAGE_CHARS, "refusals"
-        )
+        _expect(len(place) <= MOST_MESSAGE_CHARS and len(reason) <= MOST_MESSAGE_CHARS, "refusals")
     if reply.failed is not None:
         _check_failed(reply.failed)
     if reply.fetched is not None:
@@ -200,14 +244,14 @@ def check_reply(reply: PageReply, request: PageRequest) -> None:
 
 def _expect(holds: bool, name: str) -> None:
     if not holds:
-        raise Misbehaviour(f"its reply has a wrong field ({name})")
+        raise WrongField(name)
 
 
 def _check_failed(failed: Failed) -> None:
     _expect(failed.what != "page" or _KIND.fullmatch(failed.kind) is not None, "kind")
-    _expect(len(failed.message) <= _MOST_MESSAGE_CHARS, "message")
+    _expect(len(failed.message) <= MOST_MESSAGE_CHARS, "message")
     _expect(0 <= failed.status < 1_000, "status")
-    _expect(_is_within(failed.retry_after_s, _MOST_RETRY_S), "retry_after_s")
+    _expect(_is_within(failed.retry_after_s, MOST_RETRY_S), "retry_after_s")
 
 
 def _is_within(number: float | None, most: float) -> bool:
@@ -215,22 +259,30 @@ def _is_within(number: float | None, most: float) -> bool:
 
 
 def _check_page(page: Fetched, options: PageOptions) -> None:
-    _expect(len(page.final_url) <= _MOST_URL_CHARS, "final_url")
-    _expect(address_of(page.final_url) is not None, "final_url")
+    _expect(_is_address(page.final_url), "final_url")
     _expect(page.screenshot is None or options.screenshot != "none", "screenshot")
     shot = page.screenshot or _PNG
     _expect(shot.startswith(_PNG) and len(shot) <= _MOST_PIXELS_BYTES, "screenshot")
     _expect(not (page.body or page.edits or page.compared or page.worker), "body")
-    _expect(len(page.redirects) <= _MOST_REDIRECTS, "redirects")
+    _expect(len(page.redirects) <= MOST_REDIRECTS, "redirects")
+    _expect(sum(len(hop.url) for hop in page.redirects) <= MOST_URL_CHARS, "redirects")
     for hop in page.redirects:
-        _expect(len(hop.url) <= _MOST_URL_CHARS and 0 <= hop.status < 1_000, "redirects")
+        _expect(0 <= hop.status < 1_000 and _is_address(hop.url), "redirects")
     _check_links(page, options)
     _check_values(page, options)
     _check_document(page)
-    _expect(len(page.inner) <= _MOST_INNER, "inner")
+    _expect(len(page.inner) <= MOST_INNER, "inner")
+    rules = sum(len(sheet) for one in (page, *page.inner) for sheet in one.styles)
+    _expect(rules <= MOST_RULES, "styles")
     for inner in page.inner:
         _expect(not (inner.inner or inner.body or inner.screenshot), "inner")
+        _expect(not (inner.links or inner.link_texts or inner.link_rels or inner.clicked), "inner")
+        _expect(not (inner.edits or inner.values or inner.redirects), "inner")
         _check_document(inner)
+
+
+def _is_address(url: str) -> bool:
+    return _is_text(url, MOST_URL_CHARS) and address_of(url) is not None
 
 
 def _check_document(page: Fetched) -> None:
@@ -239,25 +291,43 @@ def _check_document(page: Fetched) -> None:
     for name in ("html", "text", "title", "description"):
         _expect(len(getattr(page, name)) <= MAX_HTML_CHARS, name)
     for name in ("content_type", "robots_header", "charset", "runs"):
-        _expect(len(getattr(page, name)) <= _MOST_HEADER_CHARS, name)
+        _expect(len(getattr(page, name)) <= MOST_HEADER_CHARS, name)
+    _expect(not page.charset or charset_named(page.charset) is not None, "charset")
     for name in _COUNTS:
         _expect(0 <= getattr(page, name) <= _MOST_COUNT, name)
     _expect(_is_within(page.response_ms, _MOST_MS), "response_ms")
     _expect(_is_within(page.render_ms, _MOST_MS), "render_ms")
-    _expect(_is_within(page.retry_after_s, _MOST_RETRY_S), "retry_after_s")
-    _expect(sum(map(len, page.styles)) <= _MOST_RULES, "styles")
+    _expect(_is_within(page.retry_after_s, MOST_RETRY_S), "retry_after_s")
     if page.facts is not None:
-        _expect(all(0 <= getattr(page.facts, name) <= _MOST_COUNT for name in _FACTS), "facts")
+        _check_facts(page.facts)
+
+
+def _check_facts(facts: RawFacts) -> None:
+    for name in RawFacts.__struct_fields__:
+        given = getattr(facts, name)
+        if isinstance(given, int):
+            _expect(0 <= given <= _MOST_COUNT, "facts")
+        else:
+            most, most_chars = _FACTS.get(name, (1, _MOST_FACT_CHARS))
+            texts = given if isinstance(given, list) else [given]
+            _expect(len(texts) <= most, "facts")
+            _expect(all(_is_text(one, most_chars) for one in texts), "facts")
+
+
+def _is_text(text: str, most_chars: int) -> bool:
+    """Return whether a text is one that the page script makes: bounded, and without surrogates."""
+    return len(text) <= most_chars and _SURROGATE.search(text) is None
 
 
 def _check_links(page: Fetched, options: PageOptions) -> None:
     _expect(len(page.links) <= options.max_links, "links")
     _expect(len(page.link_texts) <= len(page.links), "link_texts")
     _expect(len(page.link_rels) <= len(page.links), "link_rels")
+    _expect(_RELS.fullmatch(page.link_rels) is not None, "link_rels")
     _expect(sum(map(len, page.links)) <= 2 * MAX_LINK_CHARS, "links")
     _expect(sum(map(len, page.link_texts)) <= 2 * MAX_LINK_CHARS, "link_texts")
     _expect(len(page.clicked) <= 2 * options.max_clicks, "clicked")
-    _expect(all(len(one.url) <= _MOST_URL_CHARS for one in page.clicked), "clicked")
+    _expect(all(len(one.url) <= MOST_URL_CHARS for one in page.clicked), "clicked")
 
 
 def _check_values(page: Fetched, options: PageOptions) -> None:
@@ -266,14 +336,11 @@ def _check_values(page: Fetched, options: PageOptions) -> None:
         values = value if isinstance(value, list) else [value]
         _expect(name in known and len(values) <= MAX_VALUES, "values")
         for one in values:
-            _expect(isinstance(one, str) and len(one) <= MAX_VALUE_CHARS, "values")
+            _expect(isinstance(one, str) and _is_text(one, MAX_VALUE_CHARS), "values")
     _expect(not page.consent, "consent")  # no banner is dismissed on a cluster
 
 
 _COUNTS: Final = tuple(
     one.name for one in msgspec.structs.fields(Fetched) if one.type is int and one.name != "status"
 )
-_FACTS: Final = (
-    *("h1_count", "words", "links_internal", "links_external", "links_nofollow"),
-    *("images", "images_without_alt"),
-)
+_FACTS: Final = {"linked_data": (MAX_SCRIPTS, MAX_SCRIPT_CHARS), "items": (MAX_TYPES, 8 * MAX_TEXT)}

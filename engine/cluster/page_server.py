@@ -11,13 +11,16 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from ipaddress import ip_address
 from typing import Final
 
 from engine.browser import direct
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.cluster.background import beside, logged, rounds
+from engine.cluster.page_limits import MOST_RETRY_S, clamped
 from engine.cluster.page_records import (
+    MOST_MESSAGE_CHARS,
     MOST_REPLY_BYTES,
     MOST_REQUEST_BYTES,
     PROTOCOL,
@@ -26,6 +29,8 @@ from engine.cluster.page_records import (
     PageReply,
     PageRequest,
     Terms,
+    WrongField,
+    check_reply,
     packed,
     plain_name,
     unpacked,
@@ -46,10 +51,9 @@ from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_st
 
 IDLE_S: Final = 120.0  # without a request, after which the fetchers of a task are closed
 LOOK_S: Final = 5.0
-BUSY_S: Final = 5.0  # the longest wait of a page for a slot
+BUSY_S: Final = 2.5  # the longest wait of a page for a slot, and for the start of the browser
 MOST_SESSIONS: Final = 64
 OWN_MARGIN_S: Final = 5.0  # beyond the time limit of a page, as the fetchers have margins, too
-_MOST_MESSAGE_CHARS: Final = 1_000
 
 
 class PageServer:
@@ -88,30 +92,32 @@ class PageServer:
             Misbehaviour: the request cannot be decoded.
         """
         request = unpacked(data, PageRequest, MOST_REQUEST_BYTES)
+        ends_s = asyncio.get_running_loop().time() + BUSY_S
         try:
-            async with asyncio.timeout(BUSY_S):
+            async with asyncio.timeout_at(ends_s):
                 await self._room.acquire()
         except TimeoutError:
             return packed(PageReply(failed=Failed("busy")))
         try:
-            reply = await self._reply(request)
+            reply = await self._reply(request, ends_s)
         finally:
             self._room.release()
-        packet = packed(reply)
-        if len(packet) > MOST_REPLY_BYTES:
-            message = f"the page is larger than {MOST_REPLY_BYTES // 2**20} MiB"
-            return packed(PageReply(failed=Failed("page", "too_large", message)))
-        return packet
+        return _packet(reply, request)
 
-    async def _reply(self, request: PageRequest) -> PageReply:
+    async def _reply(self, request: PageRequest, ends_s: float) -> PageReply:
         session = self._session(request)
         if session is None:
             return PageReply(failed=Failed("busy"))
         with session.used():
             try:
-                found = PageReply(fetched=await session.fetch(request))
-            except (EngineError, TimeoutError) as failed:
-                found = PageReply(failed=_failed(failed, request))
+                if await session.opened(request.engine, ends_s):
+                    found = PageReply(fetched=await session.fetch(request))
+                else:
+                    found = PageReply(failed=Failed("busy"))
+            except EngineError as failed:
+                found = PageReply(failed=_failed(failed))
+            except TimeoutError:
+                found = PageReply(failed=Failed("slow"))
             found.refusals = session.refusals()
         return found
 
@@ -139,7 +145,8 @@ class _Session:
         self._pages = max(1, min(terms.pages, slots))
         self._stack = AsyncExitStack()
         self._fetchers: dict[EngineName, Fetcher] = {}
-        self._opening = asyncio.Lock()
+        self._browser_options: FetcherOptions | None = None
+        self._openings: dict[EngineName, asyncio.Task[None]] = {}
         self._policy: Policy | None = None
         self._refused: list[Refusal] = []
         self._in_use = 0
@@ -162,27 +169,52 @@ class _Session:
     def refusals(self) -> list[tuple[str, str]]:
         """Return the egress refusals since the last call."""
         found, self._refused = self._refused[:MOST_REFUSALS], []
-        return [(one.place, one.reason) for one in found]
+        most = MOST_MESSAGE_CHARS
+        return [(one.place[:most], one.reason[:most]) for one in found]
+
+    async def opened(self, engine: EngineName, ends_s: float) -> bool:
+        """Return whether the fetcher and its browser are there until `ends_s` of the loop's clock.
+
+        A start goes on for the next request: its time is not that of a page.
+
+        Raises:
+            BrowserMissing, BrowserFailed, ShuttingDown
+        """
+        if engine == "static" and engine in self._fetchers:
+            return True
+        opening = self._openings.get(engine)
+        if opening is None or opening.done():
+            opening = asyncio.create_task(self._open(engine), name=f"open the engine {engine}")
+            opening.add_done_callback(_note_failure)
+            self._openings[engine] = opening
+        done, _ = await asyncio.wait({opening}, timeout=ends_s - asyncio.get_running_loop().time())
+        if done:
+            opening.result()
+        return bool(done)
 
     async def fetch(self, request: PageRequest) -> Fetched:
-        """Load the page; raises as `Fetcher.fetch` does, and TimeoutError."""
+        """Load the page with an opened fetcher; raises as `Fetcher.fetch`, and TimeoutError."""
         options = request.options
         limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + OWN_MARGIN_S
         async with asyncio.timeout(limit_s):
-            fetcher = await self._fetcher(request.engine)
-            return await fetcher.fetch(request.url, options)
+            return await self._fetchers[request.engine].fetch(request.url, options)
 
     async def close(self) -> None:
+        openings = list(self._openings.values())
+        for opening in openings:
+            opening.cancel()
+        if openings:
+            await asyncio.wait(openings)
         await self._stack.aclose()
 
-    async def _fetcher(self, engine: EngineName) -> Fetcher:
-        async with self._opening:
-            if self._policy is None:
-                self._policy = self._open_policy()
-            if engine not in self._fetchers:
-                opened = self._opened(engine, self._policy)
-                self._fetchers[engine] = await self._stack.enter_async_context(opened)
-            return self._fetchers[engine]
+    async def _open(self, engine: EngineName) -> None:
+        if self._policy is None:
+            self._policy = self._open_policy()
+        if engine not in self._fetchers:
+            opened = self._opened(engine, self._policy)
+            self._fetchers[engine] = await self._stack.enter_async_context(opened)
+        if engine == "browser" and self._browser_options is not None:
+            await self._browser.ensure_started(self._browser_options)
 
     def _open_policy(self) -> Policy:
         """Make the policy as the engine makes that of a local task."""
@@ -190,6 +222,9 @@ class _Session:
         policy = Policy(None, terms.allowed)
         if terms.start is not None:
             policy = Policy.for_start(terms.start, terms.allowed, named=terms.named)
+            # The engine checked them first. A check of each worker could be a later one, of a name
+            # that leads into a private network meanwhile.
+            policy.adopt({place: map(ip_address, held) for place, held in terms.held.items()})
         self._stack.enter_context(policy.blocked_requests.subscribed(self._note))
         if terms.budgets:
             allowlist = DomainAllowlist(policy)
@@ -209,37 +244,55 @@ class _Session:
             agent = terms.look.agent or (SHARED_AGENT if terms.both else USER_AGENT)
             sender = Sender(agent, terms.look.locale)
             return open_static(policy, judge=terms.both, sender=sender)
-        return self._browser.fetcher(
-            FetcherOptions(
-                policy=policy,
-                pages=self._pages,
-                block_resources=terms.block_resources,
-                look=terms.look,
-                user_agent=SHARED_AGENT if terms.both else None,
-                direct=terms.direct and direct.AVAILABLE,
-                on_fallback=_fall_back if terms.falls_back else None,
-            )
+        self._browser_options = FetcherOptions(
+            policy=policy,
+            pages=self._pages,
+            block_resources=terms.block_resources,
+            look=terms.look,
+            user_agent=SHARED_AGENT if terms.both else None,
+            direct=terms.direct and direct.AVAILABLE,
+            on_fallback=_fall_back if terms.falls_back else None,
         )
+        return self._browser.fetcher(self._browser_options)
 
 
 async def _fall_back(_: str) -> None:
     """Go on through Playwright; the engine does not need to know."""
 
 
-def _failed(failed: EngineError | TimeoutError, request: PageRequest) -> Failed:
-    if isinstance(failed, TimeoutError):
-        seconds = request.options.timeout_ms / 1_000
-        return Failed("page", "timeout", f"the page did not answer within {seconds:g} s")
-    message = str(failed)[:_MOST_MESSAGE_CHARS]
+def _note_failure(opening: asyncio.Task[None]) -> None:
+    """Retrieve the failure of a start that no page waits for any more; the next one tries again."""
+    if not opening.cancelled():
+        opening.exception()
+
+
+def _packet(reply: PageReply, request: PageRequest) -> bytes:
+    """Return the bytes of a reply that the engine accepts; a page that is too much fails alone."""
+    if reply.fetched is not None:
+        reply.fetched = clamped(reply.fetched)
+    message = f"the page is larger than {MOST_REPLY_BYTES // 2**20} MiB"
+    try:
+        check_reply(reply, request)
+        packet = packed(reply)
+        if len(packet) <= MOST_REPLY_BYTES:
+            return packet
+    except WrongField as wrong:
+        message = f"the page has more than a cluster carries ({wrong.name})"
+    return packed(PageReply(failed=Failed("page", "too_large", message), refusals=reply.refusals))
+
+
+def _failed(failed: EngineError) -> Failed:
+    message = str(failed)[:MOST_MESSAGE_CHARS]
     if isinstance(failed, BrowserGone):
         return Failed("gone")
     if isinstance(failed, PageError):
+        retry_after_s = failed.retry_after_s
         return Failed(
             "page",
             failed.kind,
             message,
             failed.status,
-            failed.retry_after_s,
+            None if retry_after_s is None else min(retry_after_s, MOST_RETRY_S),
             failed.unproved,
             failed.proved,
         )

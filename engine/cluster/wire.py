@@ -60,11 +60,11 @@ def body_bytes(head: bytes, most_bytes: int) -> int:
     return size
 
 
-def decoded(body: bytes) -> Any:
-    """Decode the MessagePack of a message to plain values. Raises Misbehaviour."""
+def decoded(body: bytes, expect: Any = Any) -> Any:
+    """Decode the MessagePack of a message to the type `expect`. Raises Misbehaviour."""
     try:
-        return msgspec.msgpack.decode(body)
-    except (msgspec.DecodeError, RecursionError, ValueError) as failed:
+        return msgspec.msgpack.decode(body, type=expect)
+    except (msgspec.DecodeError, RecursionError, ValueError, TypeError, OverflowError) as failed:
         raise Misbehaviour("it sent a message that cannot be decoded") from failed
 
 
@@ -93,7 +93,7 @@ class Wire:
                 wire = cls(reader, writer)
                 try:
                     await wire._send(_HANDSHAKE)
-                    await wire._read(MOST_HANDSHAKE_BYTES)
+                    await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
                 except BaseException:
                     wire.abort()
                     raise
@@ -114,20 +114,23 @@ class Wire:
         fields: Mapping[str, Any],
         limit_s: float,
         most_bytes: int = MOST_BYTES,
+        expect: Any = bytes,
     ) -> Any:
-        """Call a handler of the server, and return its decoded answer; the caller must check it.
+        """Call a handler of the server, and return its answer, decoded to the type `expect`.
 
-        The connection cannot be used after an error or a cancellation.
+        A long message can hold millions of objects, so that it must be decoded to a type that
+        limits them, or to `msgspec.Raw`. The connection cannot be used after an error or a
+        cancellation.
 
         Raises:
-            Misbehaviour: the answer is no MessagePack, or too long.
+            Misbehaviour: the answer is no MessagePack, of another type, or too long.
             WireError: there is no answer within `limit_s` seconds.
         """
         message = {"op": operation, "reply": True, "serializers": ["msgpack"], **fields}
         try:
             async with asyncio.timeout(limit_s):
                 await self._send(message)
-                return await self._read(most_bytes)
+                return await self._read(most_bytes, expect)
         except TimeoutError:
             self.abort()
             raise WireError(f"no answer within {limit_s:g} s") from None
@@ -146,13 +149,13 @@ class Wire:
         self._writer.write(framed(message))
         await self._writer.drain()
 
-    async def _read(self, most_bytes: int) -> Any:
+    async def _read(self, most_bytes: int, expect: Any) -> Any:
         try:
             head = await self._reader.readexactly(_HEAD.size)
             body = await self._reader.readexactly(body_bytes(head, most_bytes))
         except asyncio.IncompleteReadError as ended:
             raise WireError("the connection ended") from ended
-        return decoded(body)
+        return decoded(body, expect)
 
 
 def _reason(failed: Exception) -> str:

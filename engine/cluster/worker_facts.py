@@ -4,11 +4,72 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from engine.cluster.page_records import plain_name
+from engine.cluster.wire import Misbehaviour
 
 RATE_S: Final = 10
 _MOST_MEMORY_BYTES: Final = 2**50
 _MOST_EPOCH_S: Final = 1e11
+_MOST_LISTED: Final = 10_000
+_MOST_ADDRESS_CHARS: Final = 300
+
+
+class _Entry(msgspec.Struct):
+    """A scheduler's entry of a worker; each fact is decoded for itself, so that it may be wrong."""
+
+    name: msgspec.Raw = msgspec.Raw(b"\xc0")
+    metrics: msgspec.Raw = msgspec.Raw(b"\xc0")
+    last_seen: msgspec.Raw = msgspec.Raw(b"\xc0")
+
+
+class _Metrics(msgspec.Struct):
+    memory: msgspec.Raw = msgspec.Raw(b"\xc0")
+
+
+class _Identity(msgspec.Struct):
+    workers: Annotated[dict[str, _Entry], Meta(max_length=_MOST_LISTED)]
+
+
+class Listed(NamedTuple):
+    """A worker as its scheduler lists it: a plain name, and the facts for `WorkerFacts.read`."""
+
+    name: str
+    told: dict[str, Any]
+
+
+def listed_workers(identity: msgspec.Raw) -> dict[str, Listed]:
+    """Return the workers of a scheduler's identity, by address. Raises Misbehaviour."""
+    try:
+        found = msgspec.msgpack.decode(identity, type=_Identity)
+    except (msgspec.DecodeError, RecursionError, ValueError) as failed:
+        raise Misbehaviour("it is no scheduler of Dask") from failed
+    return {
+        address: _listed(address, entry)
+        for address, entry in found.workers.items()
+        if len(address) <= _MOST_ADDRESS_CHARS
+    }
+
+
+def _listed(address: str, entry: _Entry) -> Listed:
+    name = _fact(entry.name, str | int | float | None)
+    metrics = _fact(entry.metrics, _Metrics) or _Metrics()
+    told = {
+        "metrics": {"memory": _fact(metrics.memory, int)},
+        "last_seen": _fact(entry.last_seen, int | float),
+    }
+    return Listed(plain_name(address if name is None else str(name)[:300]), told)
+
+
+def _fact(raw: msgspec.Raw, expect: Any) -> Any:
+    try:
+        return msgspec.msgpack.decode(raw, type=expect)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
 
 
 class PageRate:

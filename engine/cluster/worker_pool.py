@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from engine.cluster.background import Tasks, beside, rounds
 from engine.cluster.cluster_address import (
     ClusterAddress,
@@ -28,11 +30,10 @@ from engine.cluster.page_records import (
     MOST_REPLY_BYTES,
     Hello,
     check_hello,
-    plain_name,
     unpacked,
 )
 from engine.cluster.wire import CONNECT_S, Misbehaviour, Wire, WireError
-from engine.cluster.worker_facts import WorkerFacts
+from engine.cluster.worker_facts import WorkerFacts, listed_workers
 from engine.model.cluster_workers import WorkerState, WorkerView
 from engine.model.errors import BrowserFailed, EngineError
 
@@ -398,9 +399,9 @@ class WorkerPool:
         if self._wire is None:
             self._wire = await Wire.open(self._scheduler, self._tls)
         fields = {"n_workers": -1}
-        found = await self._wire.call("identity", fields, CALL_S, _MOST_LIST_BYTES)
-        listed, told = _listed(found), found["workers"]
-        for address, name in listed.items():
+        found = await self._wire.call("identity", fields, CALL_S, _MOST_LIST_BYTES, msgspec.Raw)
+        listed = listed_workers(found)
+        for address, (name, _) in listed.items():
             if address not in self._workers and len(self._workers) < MOST_WORKERS:
                 with contextlib.suppress(ValueError):
                     self._workers[address] = PoolWorker(cluster_address(address), name)
@@ -408,7 +409,7 @@ class WorkerPool:
             is_anew = self.is_scheduler_away or not worker.is_listed
             worker.is_listed = address in listed
             if worker.is_listed:
-                worker.facts.read(told[address])
+                worker.facts.read(listed[address].told)
                 if is_anew and not worker.is_wrong:
                     worker.strikes, worker.away_until_s = 0, 0.0
         self._greet_due()
@@ -481,16 +482,3 @@ class WorkerPool:
 
 def _key(workers: dict[str, PoolWorker], worker: PoolWorker) -> str:
     return next((address for address, one in workers.items() if one is worker), "")
-
-
-def _listed(found: Any) -> dict[str, str]:
-    """Return the workers of a scheduler's identity, name by address. Raises Misbehaviour."""
-    workers = found.get("workers") if isinstance(found, dict) else None
-    if not isinstance(workers, dict):
-        raise Misbehaviour("it is no scheduler of Dask")
-    listed: dict[str, str] = {}
-    for address, facts in workers.items():
-        name = facts.get("name") if isinstance(facts, dict) else None
-        if isinstance(address, str) and len(address) <= 300:
-            listed[address] = plain_name(str(name)[:300] if name is not None else address)
-    return listed

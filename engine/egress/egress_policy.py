@@ -346,6 +346,27 @@ class Policy:
         before, self._allowed = self._allowed, frozenset(text.lower() for text in private)
         return not before <= self._allowed
 
+    async def first_checks(self) -> dict[Place, frozenset[IPAddress]]:
+        """Check the places of the operator that were not checked yet, and return what is allowed.
+
+        The private addresses of a place that was private at its first check; none for a public
+        one. A place whose name cannot be resolved is left out.
+        """
+        for place in list(self._starts):
+            with contextlib.suppress(PageError):  # it is refused when it is opened
+                await self.addresses(place, f"//{place}")
+        return {place: held for place, held in self._starts.items() if held is not None}
+
+    def adopt(self, checked: Mapping[str, Iterable[IPAddress]]) -> None:
+        """Take the first checks of another policy for the operator's places, by their text.
+
+        A name that was not checked there counts as public: a later private address is refused. A
+        place that is written as an address is not adopted, because it leads nowhere else.
+        """
+        for place in self._starts:
+            if public_addresses.literal(place.host) is None:
+                self._starts[place] = frozenset(checked.get(str(place), ()))
+
     async def check(self, url: str) -> None:
         """Return if `url` may be opened; store a refusal in `blocked_requests`.
 

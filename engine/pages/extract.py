@@ -237,6 +237,7 @@ async def extract(
 ) -> Extracted:
     """Extract from `fetched`; large pages use a thread, to keep the loop free."""
     size = sum(len(each.html) + len(each.text) for each in (fetched, *fetched.inner))
+    size += sum(map(len, fetched.links))
     if size > THREAD_FROM_CHARS:
         given = (fetched, form, max_text_kb, max_elements, rules)
         return await off_the_loop(size, extract_now, *given)

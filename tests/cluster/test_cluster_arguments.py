@@ -76,6 +76,8 @@ def parsed(tmp_path: Path, given: dict[str, Any], kind: str = "crawl", **setting
         ("username", {"username": "me", "password": "secret-1"}),
         ("username", {"url": "https://me:secret-1@a.test/"}),
         ("url", {"url": "https://a.test/?token=secret-of-the-address"}),
+        ("url", {"url": "https://a.test/?token=abc"}),
+        ("url", {"url": "https://a.test/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk"}),
         ("headers", {"headers": ["X-Api-Key: secret-of-a-header"]}),
         ("proxy", {"proxy": "http://127.0.0.1:3128"}),
         ("proxy", {"proxy": "socks5://127.0.0.1:3128", "proxy_username": "u"}),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cluster import page_records
+from engine.cluster.page_limits import clamped
 from engine.cluster.page_records import (
     Failed,
     Hello,
@@ -121,6 +122,10 @@ PAGE = Fetched(URL, URL, 200, "text/html", html="<p>", engine="static")
         {"url": "http://b.test/"},
         {"final_url": "file:///etc/passwd"},
         {"final_url": "http://a.test/" + "a" * 3 * MIB},
+        {"final_url": URL + "\ud800"},
+        {"charset": "hex"},
+        {"charset": "\x00"},
+        {"charset": "no character set"},
         {"status": -1},
         {"status": 1_000},
         {"engine": "browser"},
@@ -130,13 +135,18 @@ PAGE = Fetched(URL, URL, 200, "text/html", html="<p>", engine="static")
         {"links": ["http://a.test/"] * 20_001},
         {"link_texts": ["more texts than links"]},
         {"link_rels": "1"},
+        {"links": [URL], "link_rels": "x"},
+        {"links": [URL], "link_rels": "9"},
+        {"links": [URL], "link_rels": "\u0661"},
         {"response_ms": float("nan")},
         {"render_ms": float("inf")},
         {"response_ms": -1.0},
         {"retry_after_s": float("nan")},
         {"bytes": -1},
         {"transferred_bytes": 2**60},
-        {"redirects": [Redirect(URL, 301)] * 101},
+        {"redirects": [Redirect(URL, 301)] * 21},
+        {"redirects": [Redirect("javascript:alert(1)", 301)]},
+        {"redirects": [Redirect(URL + "a" * 2**20, 301)] * 3},
         {"redirects": [Redirect(URL, -301)]},
         {"screenshot": b"\x89PNG\r\n\x1a\n"},
         {"body": b"a"},
@@ -150,7 +160,15 @@ PAGE = Fetched(URL, URL, 200, "text/html", html="<p>", engine="static")
         {"inner": [PAGE] * 101},
         {"inner": [Fetched(URL, URL, 200, inner=[PAGE])]},
         {"inner": [Fetched(URL, URL, -5)]},
+        {"inner": [Fetched(URL, URL, 200, links=[URL], link_rels="x")]},
+        {"styles": ((Rule("", (), (0, 0, 0, 0), ()),) * 150_000,) * 2},
         {"facts": RawFacts(words=-1)},
+        {"facts": RawFacts(h1="a" * 5_000)},
+        {"facts": RawFacts(h1="\ud800")},
+        {"facts": RawFacts(linked_data=["{}"] * 21)},
+        {"facts": RawFacts(linked_data=["\ud800"])},
+        {"facts": RawFacts(items=["a"] * 21)},
+        {"values": {"price": "\ud800"}},
         {"clicked": [ClickedLink(URL, "")] * 101},
     ],
     ids=lambda lie: "-".join(lie),
@@ -178,6 +196,65 @@ def test_a_lie_about_a_page_is_refused(lie: dict[str, Any]) -> None:
 def test_a_reply_without_sense_is_refused(reply: PageReply) -> None:
     with pytest.raises(Misbehaviour, match="wrong field"):
         check_reply(reply, REQUEST)
+
+
+MANY = 2 * MIB
+EMPTIES = b"\xdd" + MANY.to_bytes(4, "big") + b"\x90" * MANY
+TINY_PAGES = b"\xdd" + (MANY // 27).to_bytes(4, "big")
+TINY_PAGES += msgspec.msgpack.encode({"url": "", "final_url": "", "status": 0}) * (MANY // 27)
+
+
+@pytest.mark.parametrize("first", [b"\x00", b"\x01"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, EMPTIES) for name in ("links", "link_texts", "redirects", "styles", "clicked")),
+        *((name, EMPTIES) for name in ("script_names", "edits", "inner")),
+        ("values", b"\x81\xa5price" + EMPTIES),
+        ("facts", b"\x81\xaalinkedData" + EMPTIES),
+        ("facts", b"\x81\xa5items" + EMPTIES),
+        ("inner", TINY_PAGES),
+        ("inner", b"\x91\x81\xa5inner" + TINY_PAGES),
+        ("inner", b"\x91\x81\xa5links" + EMPTIES),
+        ("styles", b"\x91" + EMPTIES),
+        ("styles", b"\x91\x91\x94\xa0\x90\x94\x00\x00\x00\x00" + EMPTIES),
+    ],
+)
+def test_a_list_that_is_too_long_is_refused_before_it_is_built(
+    first: bytes, name: str, value: bytes
+) -> None:
+    page = msgspec.msgpack.encode({"url": "u", "final_url": "u", "status": 200})
+    page = b"\x84" + page[1:] + msgspec.msgpack.encode(name) + value
+    with pytest.raises(Misbehaviour, match="of length <="):
+        unpacked(first + b"\x81\xa7fetched" + page, PageReply, 32 * MIB)
+
+
+def test_more_rules_than_a_page_may_have_are_refused_while_they_are_read() -> None:
+    sheet = (Rule("", (), (0, 0, 0, 0), ()),) * 70_000
+    page = msgspec.structs.replace(PAGE, styles=(sheet,) * 2, inner=[PAGE])
+    assert unpacked(packed(PageReply(page)), PageReply, 32 * MIB) == PageReply(page)
+    page.inner[0] = msgspec.structs.replace(PAGE, styles=(sheet,))
+    with pytest.raises(Misbehaviour, match="of length <="):
+        unpacked(packed(PageReply(page)), PageReply, 32 * MIB)
+
+
+def test_what_a_page_may_have_more_of_here_is_cut_for_the_way() -> None:
+    rule = Rule("", (), (0, 0, 0, 0), ())
+    page = msgspec.structs.replace(
+        PAGE,
+        retry_after_s=3e11,
+        robots_header="noindex, " * 9_000,
+        styles=((rule,) * 150_000,) * 2,
+        inner=[msgspec.structs.replace(PAGE, styles=((rule,),))],
+        redirects=[Redirect("about:blank", 0), *[Redirect(URL, 301)] * 30],
+    )
+    cut = clamped(page)
+    check_reply(PageReply(cut), REQUEST)
+    assert [len(sheet) for sheet in cut.styles] == [150_000, 50_000]
+    assert cut.inner[0].styles == ((),)
+    assert len(cut.redirects) == 20
+    assert cut.robots_header.startswith("noindex, noindex")
+    assert cut.retry_after_s == 1e9
 
 
 @pytest.mark.parametrize("field", ["status", "bytes", "html", "links", "settled", "redirects"])

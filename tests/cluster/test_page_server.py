@@ -6,10 +6,21 @@ import asyncio
 
 import pytest
 
-from engine.cluster import page_server
-from engine.cluster.page_records import Hello, PageReply, PageRequest, Terms, packed, unpacked
+from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.cluster import page_records, page_server
+from engine.cluster.page_records import (
+    Failed,
+    Hello,
+    PageReply,
+    PageRequest,
+    Terms,
+    packed,
+    unpacked,
+)
 from engine.cluster.page_server import PageServer
 from engine.cluster.wire import Misbehaviour
+from engine.model.errors import BrowserFailed
 from engine.pages.fetch import PageOptions
 from fixtures.site.site import Site
 from tests.support.engines import until
@@ -35,16 +46,18 @@ async def test_a_worker_tells_its_name_and_slots() -> None:
 async def test_no_more_pages_load_at_once_than_it_has_slots(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(page_server, "BUSY_S", 0.05)
     server = PageServer("w", 1)
     with Site(pages=3) as site:
         async with server.running():
+            await answered(server, request(f"{site.url}/static/1"))  # its fetcher is open now
+            monkeypatch.setattr(page_server, "BUSY_S", 0.05)
             long = asyncio.create_task(answered(server, request(f"{site.url}/slow?ms=3000")))
             await until(lambda: site.hits["/slow"])
             refused = await answered(server, request(f"{site.url}/static/1", "two"))
             assert refused.failed is not None
             assert refused.failed.what == "busy"
             assert (await long).fetched is not None
+            monkeypatch.undo()
             again = await answered(server, request(f"{site.url}/static/1", "two"))
             assert again.fetched is not None
             assert again.fetched.status == 200
@@ -108,6 +121,57 @@ async def test_a_page_that_is_too_large_for_the_way_is_a_failed_page(
             reply = await answered(server, request(f"{site.url}/static/"))
     assert reply.failed is not None
     assert reply.failed.kind == "too_large"
+
+
+async def test_a_page_that_exceeds_a_limit_of_the_way_is_a_failed_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_records, "MAX_HTML_CHARS", 10)
+    server = PageServer("w", 4)
+    with Site(pages=3) as site:
+        async with server.running():
+            reply = await answered(server, request(f"{site.url}/static/1"))
+    assert reply.failed is not None
+    assert (reply.failed.kind, reply.failed.message) == (
+        "too_large",
+        "the page has more than a cluster carries (html)",
+    )
+
+
+async def test_the_time_in_which_the_browser_starts_is_not_that_of_a_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = asyncio.Event()
+
+    async def slow_start(_: BrowserSession, __: FetcherOptions) -> None:
+        await started.wait()
+        raise BrowserFailed(reason="it is broken")
+
+    monkeypatch.setattr(BrowserSession, "ensure_started", slow_start)
+    monkeypatch.setattr(page_server, "BUSY_S", 0.05)
+    server = PageServer("w", 4)
+    data = packed(PageRequest("s", Terms("http://127.0.0.1:9/"), "browser", "u", PageOptions()))
+    async with server.running():
+        early = await answered(server, data)
+        assert early.failed is not None
+        assert early.failed.what == "busy"
+        monkeypatch.setattr(page_server, "BUSY_S", 60.0)
+        started.set()
+        late = await answered(server, data)
+        assert late.failed is not None
+        assert (late.failed.what, "it is broken" in late.failed.message) == ("browser", True)
+
+
+async def test_a_worker_that_is_slow_does_not_blame_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = PageServer("w", 4)
+    with Site(pages=3) as site:
+        async with server.running():
+            await answered(server, request(f"{site.url}/static/1"))
+            monkeypatch.setattr(page_server, "OWN_MARGIN_S", -30.0)  # no time is left
+            reply = await answered(server, request(f"{site.url}/slow?ms=60000"))
+    assert reply.failed == Failed("slow")
 
 
 async def test_what_is_no_request_is_refused() -> None:

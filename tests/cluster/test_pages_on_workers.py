@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections import Counter
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from engine.cluster.page_records import (
     packed,
     unpacked,
 )
+from engine.egress import egress_policy
+from engine.egress.public_addresses import IPAddress
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -161,6 +164,17 @@ async def another_page(_: dict[str, Any]) -> bytes | None:
     return message(packed(PageReply(page)))
 
 
+async def rels_without_sense(asked: dict[str, Any]) -> bytes | None:
+    url = unpacked(asked["page"], PageRequest, 2**20).url
+    page = Fetched(url, url, 200, "text/html", html="<p>", links=[url], link_rels="x")
+    page.engine = "static"
+    return message(packed(PageReply(page)))
+
+
+async def many_tiny_lists(_: dict[str, Any]) -> bytes | None:
+    return message([[]] * 100_000)
+
+
 async def nonsense(_: dict[str, Any]) -> bytes | None:
     return message({"a": 1})
 
@@ -170,7 +184,11 @@ async def pickle_in_a_record(_: dict[str, Any]) -> bytes | None:
 
 
 @pytest.mark.parametrize(
-    "manners", [bombs, hangs_up, too_much, another_page, nonsense, pickle_in_a_record]
+    "manners",
+    [
+        *(bombs, hangs_up, too_much, another_page, rels_without_sense, many_tiny_lists, nonsense),
+        pickle_in_a_record,
+    ],
 )
 async def test_a_worker_that_misbehaves_is_put_aside_and_its_pages_go_to_another(
     tmp_path: Path, manners: Answer, monkeypatch: pytest.MonkeyPatch
@@ -492,6 +510,67 @@ async def test_the_egress_policy_of_the_task_holds_on_workers(tmp_path: Path) ->
         refused = [note for phase, note, _ in context.notes if phase == "egress"]
         assert refused == [f"Refused 127.0.0.1:{canary.port}: private address"]
         assert [page["error_code"] for page in context.pages if "error" in page] == ["blocked"]
+
+
+class Names:
+    """A name server whose answers change: the last one stays."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = [ip_address(one) for one in answers]
+
+    def __call__(self, _: str) -> asyncio.Future[tuple[IPAddress, ...]]:
+        found: asyncio.Future[tuple[IPAddress, ...]] = asyncio.get_running_loop().create_future()
+        found.set_result((self.answers.pop(0) if len(self.answers) > 1 else self.answers[0],))
+        return found
+
+
+async def test_a_public_start_whose_name_becomes_private_is_refused_on_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(egress_policy, "look_up", Names("93.184.216.34", "127.0.0.1"))
+    async with cluster() as workers:
+        await workers.add("one")
+        with Site(pages=PAGES) as site:
+            url = f"http://shop.test:{site.port}/"
+            with pytest.raises(NothingTaken, match="private address"):
+                await crawled(url, tmp_path, workers.address, respect_robots=False)
+        assert not site.hits
+
+
+async def test_a_private_start_with_a_name_is_loaded_on_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(egress_policy, "look_up", Names("127.0.0.1"))
+    async with cluster() as workers:
+        await workers.add("one")
+        with Site(pages=PAGES) as site:
+            context = await crawled(f"http://wiki.test:{site.port}/", tmp_path, workers.address)
+        assert by_worker(context) == {"one": PAGES}
+
+
+async def test_a_private_start_that_leads_elsewhere_on_workers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(egress_policy, "look_up", Names("10.0.0.7", "127.0.0.1"))
+    async with cluster() as workers:
+        await workers.add("one")
+        with Site(pages=PAGES) as site:
+            url = f"http://wiki.test:{site.port}/"
+            with pytest.raises(NothingTaken, match="private address"):
+                await crawled(url, tmp_path, workers.address, respect_robots=False)
+        assert not site.hits
+
+
+async def test_a_worker_that_is_too_slow_three_times_fails_the_page(tmp_path: Path) -> None:
+    async def slow(_: dict[str, Any]) -> bytes:
+        return message(packed(PageReply(failed=Failed("slow"))))
+
+    async with cluster() as workers:
+        peer = await workers.add("one", **{FETCH: slow})
+        with Site(pages=PAGES) as site, pytest.raises(NothingTaken, match="in time"):
+            await crawled(site.url, tmp_path, workers.address, context := MemoryContext())
+        assert [page["error_code"] for page in context.pages] == ["worker"]
+        assert peer.calls.count(FETCH) == 3
 
 
 async def test_a_scheduler_that_does_not_answer_ends_the_task_with_the_reason(

@@ -37,7 +37,9 @@ def pickled_frames() -> bytes:
     return len(body).to_bytes(8, "little") + body
 
 
-async def called(answer: bytes | Answer | None, limit_s: float = 60.0, most: int = 1_000) -> Any:
+async def called(
+    answer: bytes | Answer | None, limit_s: float = 60.0, most: int = 1_000, expect: Any = Any
+) -> Any:
     async def fixed(_: dict[str, Any]) -> bytes | None:
         assert not callable(answer)
         return answer
@@ -47,7 +49,7 @@ async def called(answer: bytes | Answer | None, limit_s: float = 60.0, most: int
     try:
         wire = await Wire.open(cluster_address(peer.address), None)
         try:
-            return await wire.call("ask", {}, limit_s, most)
+            return await wire.call("ask", {}, limit_s, most, expect)
         finally:
             wire.abort()
     finally:
@@ -88,11 +90,20 @@ async def test_a_length_is_refused_before_anything_of_it_is_read(head: bytes) ->
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\xc1", b"\x91" * 900, b"\xdb\xff\xff\xff\xff", b"\xa1\xff"]
+    "body",
+    [
+        *(b"", b"\xc1", b"\x91" * 900, b"\xdb\xff\xff\xff\xff", b"\xa1\xff", b"\x81\x80\x01"),
+        *(b"\xc7\x0c\xff" + b"\xff" * 12, b"\x81\x81\x01\x02\x01"),
+    ],
 )
 async def test_what_is_no_msgpack_is_refused(body: bytes) -> None:
     with pytest.raises(Misbehaviour, match="decoded"):
         await called(HEAD.pack(16 + len(body), 1, len(body)) + body)
+
+
+async def test_an_answer_of_another_type_is_not_decoded() -> None:
+    with pytest.raises(Misbehaviour, match="decoded"):
+        await called(message([[]] * 900), expect=bytes)
 
 
 async def test_a_peer_that_hangs_up_is_an_error_at_once() -> None:

@@ -6,13 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from engine.cluster import worker_pool
 from engine.cluster.cluster_address import WorkerBusy, cluster_address
 from engine.cluster.page_records import HELLO
-from engine.cluster.wire import WireError
-from engine.cluster.worker_facts import RATE_S, PageRate, WorkerFacts
+from engine.cluster.wire import Misbehaviour, WireError
+from engine.cluster.worker_facts import RATE_S, PageRate, WorkerFacts, listed_workers
 from engine.cluster.worker_pool import NotReached, PoolWorker, WorkerPool
 from engine.model.cluster_workers import OpenClusters, WorkerView
 from engine.model.records import Status
@@ -199,6 +200,27 @@ def test_what_a_scheduler_may_not_tell_is_unknown(told: object) -> None:
     facts.read(told)
     assert facts.memory_bytes is None
     assert facts.seen_s() is None
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        *(None, [], {}, {"workers": []}, {"workers": {"tcp://a:1": []}}),
+        {"workers": {f"tcp://a:{number}": {} for number in range(10_001)}},
+    ],
+)
+def test_what_is_no_list_of_workers_is_refused(identity: object) -> None:
+    with pytest.raises(Misbehaviour, match="no scheduler of Dask"):
+        listed_workers(msgspec.Raw(msgspec.msgpack.encode(identity)))
+
+
+def test_a_wrong_fact_of_a_listed_worker_is_unknown_and_the_others_are_read() -> None:
+    entry = {"name": 7, "metrics": {"memory": [[]] * 9, "cpu": {}}, "last_seen": 5.5, "host": []}
+    identity = {"workers": {"tcp://a:1": entry, "a" * 301: {}, "tcp://b:1": {"name": {}}}}
+    assert listed_workers(msgspec.Raw(msgspec.msgpack.encode(identity))) == {
+        "tcp://a:1": ("7", {"metrics": {"memory": None}, "last_seen": 5.5}),
+        "tcp://b:1": ("tcp://b:1", {"metrics": {"memory": None}, "last_seen": None}),
+    }
 
 
 def test_memory_and_the_last_report_come_from_the_scheduler() -> None:

@@ -1,7 +1,10 @@
 """Stored page content is bounded, valid and visible."""
 
+import asyncio
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.pages import rendered_text
 from engine.pages.documents import decode
-from engine.pages.extract import MAX_LINK_BYTES, clip, extract_now
+from engine.pages.extract import MAX_LINK_BYTES, clip, extract, extract_now
 from engine.pages.fetch import (
     MAX_ATTRIBUTES,
     MAX_LINK_CHARS,
@@ -320,3 +323,24 @@ def test_a_stray_sign_in_a_tag_takes_no_text_away(name: str) -> None:
     fetched = Fetched("http://a/", "http://a/", 200, "text/html", html=html, engine="static")
     said = str(extract_now(fetched, "text").content).split()
     assert said == ["one", "two", "three", "four", '"five"', "six"]
+
+
+class CountingThreads(ThreadPoolExecutor):
+    """The threads of a loop; `calls` counts what they were given."""
+
+    calls = 0
+
+    def submit(self, *given: Any, **named: Any) -> Any:
+        self.calls += 1
+        return super().submit(*given, **named)
+
+
+async def test_a_page_of_few_words_and_many_links_is_extracted_off_the_loop() -> None:
+    url = "https://a.test/"
+    threads = CountingThreads(1)
+    asyncio.get_running_loop().set_default_executor(threads)
+    for number, calls in ((1, 0), (5_000, 1)):
+        links = [f"{url}{one}" for one in range(number)]
+        page = Fetched(url, url, 200, "text/html", html="<p>x", links=links)
+        assert len((await extract(page, "text")).links) == number
+        assert threads.calls == calls

@@ -115,6 +115,14 @@ class BrowserSession:
         finally:
             await pool.close()
 
+    async def ensure_started(self, options: FetcherOptions) -> None:
+        """Start the browser of a crawl, if it does not run.
+
+        Raises:
+            BrowserMissing, BrowserFailed, ShuttingDown
+        """
+        await self._chromium_for(options)()
+
     def _chromium_for(self, options: FetcherOptions) -> Callable[[], Awaitable[Chromium]]:
         """Return what gets the browser of a crawl; it falls back to Playwright once and for all."""
         driven = BrowserVariant(lean=options.block_resources)

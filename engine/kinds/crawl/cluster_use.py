@@ -17,12 +17,13 @@ from typing import Any, Final
 from engine.budgets import DOMAINS
 from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
 from engine.cluster.page_records import Terms
-from engine.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy, place_of
 from engine.kinds.context import FROM_OUTSIDE, Context, upstream_proxy
 from engine.kinds.crawl.browser_connection import is_direct
 from engine.kinds.crawl.concurrency import AUTO
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.spec import Tools
+from engine.model import redact
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, Problem, ProxyNotAllowed, ProxyUnusable
 from engine.pages.fetch import PageWorkers
@@ -86,9 +87,14 @@ def _refused(args: CrawlArgs, settings: Settings) -> list[str]:
     with suppress(ProxyUnusable, ProxyNotAllowed):  # its start tells
         if upstream_proxy(settings, args.proxy) is not None:
             names.append("proxy")
-    if args.secrets and not names:
+    if not names and (args.secrets or any(map(_has_a_secret, (args.url, *args.urls)))):
         names.append("url")
     return names
+
+
+def _has_a_secret(url: str) -> bool:
+    """Return whether a part of an address looks like a secret, as in logs."""
+    return redact.text(url) != url
 
 
 def check_cluster(args: CrawlArgs, settings: Settings) -> CrawlArgs:
@@ -107,7 +113,8 @@ async def using_cluster(
 ) -> AsyncIterator[PageWorkers | None]:
     """Connect to the cluster of a crawl, if it has one, and report what happens to its workers.
 
-    `named` are further addresses of the operator, which `policy` allows.
+    `named` are further addresses of the operator, which `policy` allows. Their first check is made
+    here, for all workers.
 
     Raises:
         ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed
@@ -126,9 +133,11 @@ async def using_cluster(
     async def tell(note: str, **facts: object) -> None:
         await context.log(PHASE, note, **facts)
 
+    checked = await policy.root.first_checks()
     terms = Terms(
         start=args.url,
-        named=tuple(named),
+        named=tuple(f"http://{place_of(one)}" for one in named),  # without path and query
+        held={str(place): tuple(map(str, held)) for place, held in checked.items()},
         budgets=_domains(context.budgets),
         look=args.look,
         both=args.engine == "auto",
