@@ -73,7 +73,7 @@ class PageServer:
                 yield
         finally:
             for session in list(self._sessions.values()):
-                await session.close()
+                await logged(session.close())
             await self._browser.aclose()
 
     @property
