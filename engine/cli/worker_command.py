@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from engine.cli.calls import Interrupts, bare_settings, print_json, refuse
 from engine.cli.exit_codes import OK
 from engine.cli.options import place_options
+from engine.cluster.background import beside
 from engine.cluster.cluster_address import (
     ClusterAddress,
     cluster_address,
@@ -21,6 +25,7 @@ from engine.cluster.cluster_address import (
     tls_of_dask,
 )
 from engine.cluster.page_server import PageServer
+from engine.cluster.wire import Wire, WireError
 from engine.logging.logs import log_to_file
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
@@ -29,6 +34,8 @@ from engine.text.cli_messages import say
 RunWorker = Callable[..., Awaitable[Any]]
 SLOTS = 4
 MOST_SLOTS = 64
+LOOK_S: Final = 5.0  # between two looks whether the scheduler can be reached
+NEWS: Final = "engine.cluster.dask_worker"  # the logger of what happens to a worker
 
 
 @click.command("worker")
@@ -56,11 +63,11 @@ def worker(
     try:
         scheduler = _scheduler(address)
         dask = import_library("engine.cluster.dask_worker")
-        if scheduler.scheme == "tls":
-            tls_of_dask(scheduler, "worker")
+        tls = tls_of_dask(scheduler, "worker") if scheduler.scheme == "tls" else None
         browser = bare_settings(home, root).browser_path
         server = PageServer(name or default_worker_name(), slots, browser)
-        asyncio.run(_serve(scheduler, server, dask.run_worker, as_json))
+        with _news_at_the_terminal():
+            asyncio.run(_serve(scheduler, tls, server, dask.run_worker, as_json))
     except EngineError as error:
         refuse(error, as_json=as_json)
     sys.exit(OK)
@@ -78,12 +85,54 @@ def _scheduler(given: str) -> ClusterAddress:
     return found
 
 
-async def _serve(
-    scheduler: ClusterAddress, server: PageServer, run: RunWorker, as_json: bool
+class _Terminal(logging.Handler):
+    """Writes messages to standard error, where the output is for programs or for a person."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(display(record.getMessage(), 1_000), err=True)
+
+
+@contextlib.contextmanager
+def _news_at_the_terminal() -> Iterator[None]:
+    """Show what happens to the worker: a lost scheduler, a name that is taken."""
+    logger, terminal = logging.getLogger(NEWS), _Terminal(logging.WARNING)
+    logger.addHandler(terminal)
+    try:
+        yield
+    finally:
+        logger.removeHandler(terminal)
+
+
+async def _tell_unreachable(
+    scheduler: ClusterAddress, tls: ssl.SSLContext | None, is_connected: asyncio.Event
 ) -> None:
-    stop = asyncio.Event()
+    """Tell why the scheduler cannot be reached, until the worker is connected."""
+    told = ""
+    while not is_connected.is_set():
+        reason = ""
+        try:
+            (await Wire.open(scheduler, tls)).abort()
+        except WireError as failed:
+            reason = str(failed)
+        if reason and reason != told and not is_connected.is_set():
+            click.echo(say("worker.unreachable", scheduler=scheduler, reason=reason), err=True)
+            told = reason
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await is_connected.wait()
+
+
+async def _serve(
+    scheduler: ClusterAddress,
+    tls: ssl.SSLContext | None,
+    server: PageServer,
+    run: RunWorker,
+    as_json: bool,
+) -> None:
+    stop, is_connected = asyncio.Event(), asyncio.Event()
 
     def connected(own: str) -> None:
+        is_connected.set()
         facts = {"scheduler": str(scheduler), "address": own, "name": server.name}
         if as_json:
             print_json({**facts, "slots": server.slots}, indent=None)
@@ -94,4 +143,5 @@ async def _serve(
     if not as_json:
         click.echo(say("worker.waiting", scheduler=scheduler), err=True)
     with Interrupts(stop.set):
-        await run(str(scheduler), server, stop, connected)
+        async with beside(_tell_unreachable(scheduler, tls, is_connected)):
+            await run(str(scheduler), server, stop, connected)

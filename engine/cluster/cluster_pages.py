@@ -12,6 +12,7 @@ from typing import Final
 
 from engine.cluster.cluster_address import (
     ClusterAddress,
+    ClusterUnreachable,
     WorkerBusy,
     WorkerLost,
     import_library,
@@ -31,6 +32,7 @@ from engine.cluster.page_records import (
 from engine.cluster.page_server import OWN_MARGIN_S
 from engine.cluster.wire import WireError
 from engine.cluster.worker_pool import NotReached, PoolWorker, Tell, WorkerPool
+from engine.model.addresses import address_of
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
 from engine.model.errors import BrowserGone, EngineError, PageError
@@ -39,6 +41,9 @@ from engine.pages.fetch import EngineName, Fetched, PageOptions
 # Beyond the time limit of a page, for a connection, the worker's own margin, and the way there and
 # back. The unit of a page ends it 10 s after its time limit; a worker that hangs is noticed before.
 MARGIN_S: Final = OWN_MARGIN_S + 3.0
+# Failures by which a worker did not reach the host.
+_UNREACHED: Final = frozenset({"dns", "connection", "network", "timeout"})
+_ENCRYPTED_ONLY: Final = "the settings of Dask require encryption, which tcp:// has not"
 _OFF_LOOP_BYTES: Final = 512 * 1024
 Refuse = Callable[[str, str], None]
 """Counts a request that the egress policy refused: the place and the reason."""
@@ -85,7 +90,7 @@ class ClusterPages:
         if reply.failed is not None:
             raise await self._failure(worker, reply.failed, url)
         assert reply.fetched is not None
-        self._pool.loaded(worker)
+        self._pool.loaded(worker, _place(url))
         worker.facts.count_page()
         reply.fetched.worker = worker.name
         return reply.fetched
@@ -110,11 +115,19 @@ class ClusterPages:
         if failed.what == "browser":
             await self._pool.without_browser(worker, message)
             return WorkerLost(worker.name, message, began=False)
-        self._pool.loaded(worker)
+        if failed.kind in _UNREACHED:
+            await self._pool.unreached(worker, _place(url))
+        else:
+            self._pool.loaded(worker)
         found = PageError(failed.kind, message, failed.status)
         found.unproved, found.proved = failed.unproved, failed.proved
         found.retry_after_s = failed.retry_after_s
         return found
+
+
+def _place(url: str) -> str:
+    address = address_of(url)
+    return "" if address is None else address.place
 
 
 def _checked(data: object, request: PageRequest) -> PageReply:
@@ -142,6 +155,8 @@ async def open_cluster(
             address, tls = await stack.enter_async_context(local)
         elif address.scheme == "tls":
             tls = await asyncio.to_thread(tls_of_dask, address, "client")
+        elif import_library("dask.config").get("distributed.comm.require-encryption", None):
+            raise ClusterUnreachable(address=address, reason=_ENCRYPTED_ONLY)
         pool = WorkerPool(address, terms.pages, tell, tls)
         await stack.enter_async_context(pool.following())
         yield ClusterPages(pool, terms, refuse)

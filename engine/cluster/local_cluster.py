@@ -1,7 +1,7 @@
 """An embedded cluster: a scheduler and some workers on this machine, for one task.
 
-They listen on the loopback interface, with a certificate of their own that exists in their memory
-only: nobody else on the machine can use them. Each process reads its orders from standard input
+They listen on the loopback interface, with a certificate of their own, whose key is in no file that
+stays: nobody else on the machine can use them. Each process reads its orders from standard input
 and ends when that is closed, so that none outlives the engine. One that dies is started again.
 """
 
@@ -13,7 +13,8 @@ import json
 import ssl
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -34,6 +35,7 @@ START_S: Final = 60.0  # of one process, on a busy machine
 END_S: Final = 5.0
 LOOK_S: Final = 0.25
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.5, 30.0  # before a dead process is started again
+STEADY_S: Final = 60.0  # of a run, after which the first pause counts again
 _PRIVATE: Final = (
     *("tls_ca_file", "tls_client_key", "tls_client_cert", "tls_scheduler_key"),
     *("tls_scheduler_cert", "tls_worker_key", "tls_worker_cert"),
@@ -51,6 +53,7 @@ class _Process:
         self._running: subprocess.Popen[bytes] | None = None
         self._thread = ThreadPoolExecutor(1, name)
         self.pause_s = FIRST_PAUSE_S  # before it is started again
+        self.started_s = 0.0  # when it ran, on the monotonic clock
         self._is_given_up = False
         self._starting = threading.Lock()
 
@@ -83,6 +86,7 @@ class _Process:
         if "address" not in answer:
             await self.end(0)
             raise LocalClusterFailed(reason=answer.get("error", ""))
+        self.started_s = time.monotonic()
         return str(answer["address"])
 
     @property
@@ -169,11 +173,19 @@ async def local_cluster(
         for at, worker in enumerate(workers, 1):
             worker.orders |= {"security": orders, "address": str(address)}
             worker.orders |= {"name": f"local-{at}", "slots": slots, "browser": browser_path}
-        await asyncio.gather(*(worker.start() for worker in workers))
+        await _start_all(workers)
         async with beside(*(_keep(process, tell) for process in (scheduler, *workers))):
             yield address, tls
     finally:
         await asyncio.gather(*(process.close() for process in (*workers, scheduler)))
+
+
+async def _start_all(processes: Sequence[_Process]) -> None:
+    """Start them, and wait for all of them even if one fails: none may be starting at the end."""
+    started = await asyncio.gather(*(one.start() for one in processes), return_exceptions=True)
+    for failed in started:
+        if isinstance(failed, BaseException):
+            raise failed
 
 
 async def _keep(process: _Process, tell: Tell) -> None:
@@ -186,6 +198,8 @@ async def _look_after(process: _Process, tell: Tell) -> None:
     if not process.has_ended:
         return
     await process.end(0)
+    if time.monotonic() - process.started_s > STEADY_S:
+        process.pause_s = FIRST_PAUSE_S
     note = f"The process {process.name} of the local cluster has died; it is started again"
     await logged(tell(note))
     told = ""

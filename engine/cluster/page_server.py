@@ -64,6 +64,7 @@ class PageServer:
         self._browser = BrowserSession(browser_path)
         self._room = asyncio.Semaphore(slots)
         self._sessions: dict[str, _Session] = {}
+        self._is_closed = False
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -72,6 +73,7 @@ class PageServer:
             async with beside(rounds(self._close_idle)):
                 yield
         finally:
+            self._is_closed = True
             for session in list(self._sessions.values()):
                 await logged(session.close())
             await self._browser.aclose()
@@ -92,6 +94,8 @@ class PageServer:
             Misbehaviour: the request cannot be decoded.
         """
         request = unpacked(data, PageRequest, MOST_REQUEST_BYTES)
+        if self._is_closed:  # Dask closes its connections after that
+            return packed(PageReply(failed=Failed("busy")))
         ends_s = asyncio.get_running_loop().time() + BUSY_S
         try:
             async with asyncio.timeout_at(ends_s):
@@ -296,6 +300,8 @@ def _failed(failed: EngineError) -> Failed:
             failed.unproved,
             failed.proved,
         )
-    if isinstance(failed, BrowserMissing | BrowserFailed | ShuttingDown):
+    if isinstance(failed, ShuttingDown):
+        return Failed("busy")
+    if isinstance(failed, BrowserMissing | BrowserFailed):
         return Failed("browser", message=message)
     return Failed("page", "worker", message)

@@ -50,12 +50,17 @@ BUSY_S, MOST_BUSY_S = 0.5, 4.0  # without pages after a worker had no room; doub
 ROOMLESS_S: Final = 10.0  # until an event tells that no worker has room
 GREET_S: Final = 0.5  # a crawl begins with the pages of all workers that answer so soon
 MOST_WORKERS: Final = 1_000
+MOST_UNREACHED: Final = 3  # pages in a row whose host a worker does not reach, though others do
+MOST_PLACES: Final = 10_000
 GONE_S: Final = 60.0  # a worker that has left the cluster is shown as lost so long
 _MOST_LIST_BYTES: Final = 16 * 1024 * 1024
 _MOST_HELLO_BYTES: Final = 4_096
 
 Tell = Callable[..., Awaitable[None]]
-"""Writes news into the task's event log: a sentence, and facts by name."""
+"""Writes news into the task's event log: a sentence, and facts by name.
+
+With `is_wait` the sentence is also what the task shows of its progress.
+"""
 
 
 class NotReached(WireError):
@@ -68,6 +73,8 @@ class PoolWorker:
 
     `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
     `is_wrong`: that was not a lost connection. `busy_s` is its last pause for lack of room.
+    `unreached` counts the pages in a row whose host it did not reach, and `unreached_from` is the
+    number of pages that the pool had loaded before them.
     """
 
     address: ClusterAddress
@@ -85,6 +92,8 @@ class PoolWorker:
     failure: EngineError | None = None
     idle: list[Wire] = field(default_factory=list)
     trouble: str = ""
+    unreached: int = 0
+    unreached_from: int = 0
     facts: WorkerFacts = field(default_factory=WorkerFacts)
 
     def forgive(self) -> None:
@@ -147,6 +156,8 @@ class WorkerPool:
         self._told_roomless = False
         self._pause_s = LOOK_S
         self._greetings = Tasks()
+        self._loaded = 0  # pages of all workers
+        self._last_loaded: dict[str, int] = {}  # that number at the last page of each host
         self.at_once = 1
         self._failure: EngineError | None = None  # of the event log
 
@@ -245,10 +256,32 @@ class WorkerPool:
         worker.idle.append(wire)
         return reply
 
-    def loaded(self, worker: PoolWorker) -> None:
-        """Note that a worker loaded a page, whatever came of it."""
+    def loaded(self, worker: PoolWorker, place: str = "") -> None:
+        """Note that a worker loaded a page of `place`, or one that failed for its own reason."""
         worker.forgive()
         self._roomless_since_s = None
+        if place:
+            worker.unreached = 0
+            self._loaded += 1
+            self._last_loaded.pop(place, None)
+            self._last_loaded[place] = self._loaded
+            while len(self._last_loaded) > MOST_PLACES:
+                del self._last_loaded[next(iter(self._last_loaded))]
+
+    async def unreached(self, worker: PoolWorker, place: str) -> None:
+        """Note that a worker did not reach a host, and put it aside if others do.
+
+        Such a worker fails at once, and would get most of the pages.
+        """
+        self._roomless_since_s = None
+        if not worker.unreached:
+            worker.unreached_from = self._loaded
+        worker.unreached += 1
+        if worker.unreached < MOST_UNREACHED:
+            return
+        if self._last_loaded.get(place, 0) > worker.unreached_from:
+            worker.unreached = 0
+            await self.lost(worker, Misbehaviour(f"it does not reach {place}, others do"))
 
     async def busy(self, worker: PoolWorker) -> None:
         """Give a worker no page for a short while, because it serves other tasks."""
@@ -259,9 +292,8 @@ class WorkerPool:
             self._roomless_since_s = now_s
         elif now_s - self._roomless_since_s >= ROOMLESS_S and not self._told_roomless:
             self._told_roomless = True
-            await self._tell(
-                f"The workers of the cluster {self._scheduler} have no room: they serve other tasks"
-            )
+            note = "have no room: they serve other tasks"
+            await self._tell(f"The workers of the cluster {self._scheduler} {note}", is_wait=True)
 
     async def lost(self, worker: PoolWorker, failure: WireError) -> None:
         """Put a worker aside after a failure, and report it."""
@@ -340,7 +372,8 @@ class WorkerPool:
         self._told_none = True
         why = "the scheduler does not answer" if self.is_scheduler_away else "it lists none"
         why = "those it lists cannot be used" if self._workers and "lists" in why else why
-        await self._tell(f"The cluster {self._scheduler} has no worker at the moment: {why}")
+        note = f"The cluster {self._scheduler} has no worker at the moment: {why}"
+        await self._tell(note, is_wait=True)
 
     def _is_new(self, worker: PoolWorker) -> bool:
         """Return whether a worker has yet to answer for the first time."""

@@ -258,8 +258,9 @@ def _remember(known: dict[_K, _T], key: _K, value: _T) -> _T:
 OpenFetcher = Callable[[EngineName], AbstractAsyncContextManager[Fetcher]]
 
 GATE_S = 3.0  # limit of a page's wait for another comparison
-# Errors that a browser would meet as well, so that a second load only costs time.
-_FINAL = frozenset({"blocked", "dns", "redirects", "download"})
+# Errors that a browser would meet as well, so that a second load only costs time; and the loss of a
+# worker, which says nothing about the page.
+_FINAL = frozenset({"blocked", "dns", "redirects", "download", "worker"})
 
 
 class LoaderOptions(Protocol):

@@ -40,6 +40,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "hold.released.task": "{task_id}  starts as soon as its program has a free slot",
     "hold.slot": "{task_id}  waits for a slot alone: new starts are not held",
     "worker.waiting": "Connecting to {scheduler}; Ctrl-C ends",
+    "worker.unreachable": "{scheduler} cannot be reached: {reason}. This worker keeps trying",
     "worker.connected": (
         "{name} is connected to {scheduler}; it listens at {address}; pages at once: {slots}"
     ),

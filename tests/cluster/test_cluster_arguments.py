@@ -185,6 +185,7 @@ async def main():
 asyncio.run(main())
 names = ("dask", "distributed", "tornado", "engine.cluster.cluster_pages")
 names += ("engine.cluster.worker_pool", "engine.cluster.local_cluster")
+names += ("engine.cluster.page_records", "engine.cluster.wire")
 print([name for name in names if name in sys.modules])
 """
     found = subprocess.run(

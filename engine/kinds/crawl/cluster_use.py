@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from engine.budgets import DOMAINS
 from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
-from engine.cluster.page_records import Terms
 from engine.egress.egress_policy import Policy, place_of
 from engine.kinds.context import FROM_OUTSIDE, Context, upstream_proxy
 from engine.kinds.crawl.browser_connection import is_direct
@@ -129,9 +128,12 @@ async def using_cluster(
         return
     # A crawl without a cluster imports nothing of it.
     from engine.cluster.cluster_pages import open_cluster
+    from engine.cluster.page_records import Terms
 
-    async def tell(note: str, **facts: object) -> None:
+    async def tell(note: str, *, is_wait: bool = False, **facts: object) -> None:
         await context.log(PHASE, note, **facts)
+        if is_wait:
+            await context.reached(note)
 
     checked = await policy.root.first_checks()
     terms = Terms(
