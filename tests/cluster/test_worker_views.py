@@ -29,6 +29,7 @@ SLOW_MS = 100
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the scheduler and at lost workers more often than a program does."""
+    monkeypatch.setattr(worker_pool, "GREET_S", 60.0)  # which ends as soon as all have answered
     monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
     monkeypatch.setattr(worker_pool, "LAST_PAUSE_S", 0.1)
 
