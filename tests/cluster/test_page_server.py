@@ -34,9 +34,9 @@ def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_server, "BUSY_S", 60.0)
 
 
-def request(url: str, session: str = "one") -> bytes:
-    terms = Terms(url, pages=4)
-    return packed(PageRequest(session, terms, "static", url, PageOptions()))
+def request(url: str, session: str = "one", limit_ms: int = 30_000) -> bytes:
+    terms, options = Terms(url, pages=4), PageOptions(timeout_ms=limit_ms)
+    return packed(PageRequest(session, terms, "static", url, options))
 
 
 async def answered(server: PageServer, data: bytes) -> PageReply:
@@ -55,7 +55,8 @@ async def test_no_more_pages_load_at_once_than_it_has_slots(
     server = PageServer("w", 1)
     with Site(pages=3) as site:
         async with server.running():
-            long = asyncio.create_task(server.fetch(request(f"{site.url}/slow?ms=60000")))
+            slow = request(f"{site.url}/slow?ms=60000", limit_ms=600_000)
+            long = asyncio.create_task(server.fetch(slow))
             await until(lambda: site.hits["/slow"])
             monkeypatch.setattr(page_server, "BUSY_S", 0.05)
             refused = await answered(server, request(f"{site.url}/static/1", "two"))
