@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ from engine.cluster.page_server import PageServer
 
 HEAD = struct.Struct("=QQQ")
 SLOTS = 4
+STOP_S = 60.0
 Answer = Callable[[dict[str, Any]], Awaitable[bytes | None]]
 
 
@@ -27,14 +30,36 @@ def message(value: object) -> bytes:
     return HEAD.pack(16 + len(body), 1, len(body)) + body
 
 
+@contextlib.contextmanager
+def free_port() -> Iterator[int]:
+    """A port of 127.0.0.1 that no other process gets during the block, also while nobody listens.
+
+    A server that sets SO_REUSEADDR can listen on it, again and again; connections are refused in
+    between. Other systems than Linux do not let two sockets have one port: it is only likely there
+    that the port stays free.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        port: int = holder.getsockname()[1]
+        if sys.platform != "linux":
+            holder.close()
+        yield port
+
+
 class Peer:
-    """A server of Dask on a free port. An operation's answer is its raw bytes; None: hang up."""
+    """A server of Dask on a free port. An operation's answer is its raw bytes; None: hang up.
+
+    It keeps its port from `start` until `close`, also while it is stopped.
+    """
 
     def __init__(self, **operations: Answer) -> None:
         self.operations: dict[str, Answer] = dict(operations)
         self.calls: list[str] = []
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._is_stopped = True
+        self._stack = contextlib.ExitStack()
         self.port = 0
 
     @property
@@ -46,36 +71,48 @@ class Peer:
         return len(self._serving)
 
     async def start(self) -> None:
+        if not self.port:
+            self.port = self._stack.enter_context(free_port())
+        self._is_stopped = False
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """End as a killed process does."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
-            self._server = None
-            serving = list(self._serving)
-            for task in serving:
-                task.cancel()
-            await asyncio.gather(*serving, return_exceptions=True)
+        server, self._server, self._is_stopped = self._server, None, True
+        if server is None:
+            return
+        server.close()
+        serving = list(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+        # Since Python 3.12.1 this waits for the end of all connections.
+        async with asyncio.timeout(STOP_S):
+            await server.wait_closed()
+
+    async def close(self) -> None:
+        """Stop for good: other processes may have the port."""
+        try:
+            await self.stop()
+        finally:
+            self._stack.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_stopped:  # the system accepted it before
+            writer.transport.abort()
+            return
         serving = asyncio.ensure_future(self._serve(reader, writer))
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
+        # Also of a task that is cancelled before it begins.
+        serving.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                writer.write(
-                    message({"compression": None, "python": [3, 11], "pickle-protocol": 5})
-                )
-                await self._read(reader)
-                while await self._answer(await self._read(reader), writer):
-                    pass
-        finally:
-            writer.transport.abort()
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            writer.write(message({"compression": None, "python": [3, 11], "pickle-protocol": 5}))
+            await self._read(reader)
+            while await self._answer(await self._read(reader), writer):
+                pass
 
     async def _answer(self, asked: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         operation = asked["op"]
@@ -122,8 +159,8 @@ class Cluster:
             return message(await server.fetch(asked["page"]))
 
         peer = Peer(**{HELLO: hello, FETCH: fetch, **operations})
+        self._stack.push_async_callback(peer.close)
         await peer.start()
-        self._stack.push_async_callback(peer.stop)
         self.listed[peer.address] = name
         return peer
 
@@ -136,5 +173,5 @@ async def cluster() -> AsyncIterator[Cluster]:
     try:
         yield found
     finally:
-        await found.scheduler.stop()
+        await found.scheduler.close()
         await found._stack.aclose()

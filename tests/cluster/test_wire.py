@@ -53,7 +53,7 @@ async def called(
         finally:
             wire.abort()
     finally:
-        await peer.stop()
+        await peer.close()
 
 
 async def test_an_answer_of_plain_values_is_returned() -> None:
@@ -135,9 +135,12 @@ async def test_a_peer_without_a_handshake_is_given_up() -> None:
 async def test_a_closed_port_is_an_error_at_once() -> None:
     peer = Peer()
     await peer.start()
-    await peer.stop()
-    with pytest.raises(WireError, match="connection refused"):
-        await Wire.open(cluster_address(peer.address), None)
+    await peer.stop()  # it keeps the port, so that no other process answers
+    try:
+        with pytest.raises(WireError, match="connection refused"):
+            await Wire.open(cluster_address(peer.address), None)
+    finally:
+        await peer.close()
 
 
 async def test_plain_and_secure_addresses_are_not_mixed() -> None:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.cluster.local_cluster import certificate
+from tests.cluster.dask_peers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 120
 
 
-def octask(*words: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextlib.contextmanager
+def octask(*words: str, environ: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process of the program, which ends with the block at the latest."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "engine.cli", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
         stdin=subprocess.PIPE,
@@ -28,6 +34,48 @@ def octask(*words: str, environ: dict[str, str] | None = None) -> subprocess.Pop
         stderr=subprocess.PIPE,
         text=True,
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+
+
+def told(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The next line that a process prints. One that prints none is killed, which ends the wait."""
+    assert process.stdout is not None
+    limit = threading.Timer(LIMIT_S, process.kill)
+    limit.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        limit.cancel()
+        limit.join()
+    assert line, f"it ended: {process.communicate(timeout=LIMIT_S)[1]}"
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+@contextlib.contextmanager
+def scheduler(orders: dict[str, Any], port: int = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A scheduler's process, and its address."""
+    with octask("_cluster", "scheduler") as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"security": orders, "port": port}) + "\n")
+        process.stdin.flush()
+        yield process, told(process)["address"]
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    process.communicate(timeout=LIMIT_S)
+    return process.returncode
+
+
+def security_of_worker(orders: dict[str, Any]) -> dict[str, str]:
+    """The environment of a worker that uses the certificate of `orders`."""
+    names = {"tls_ca_file": "CA_FILE", "tls_worker_cert": "WORKER__CERT"}
+    names["tls_worker_key"] = "WORKER__KEY"
+    return {f"DASK_DISTRIBUTED__COMM__TLS__{to}": orders[name] for name, to in names.items()}
 
 
 @pytest.mark.parametrize(
@@ -39,49 +87,31 @@ def octask(*words: str, environ: dict[str, str] | None = None) -> subprocess.Pop
     ],
 )
 def test_an_address_that_cannot_be_used_is_an_error_at_once(address: str, said: str) -> None:
-    process = octask("worker", address)
-    _, errors = process.communicate(timeout=LIMIT_S)
+    with octask("worker", address) as process:
+        _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode != 0
     assert said in errors
     assert "Traceback" not in errors
 
 
-def scheduler(orders: dict[str, Any], port: int = 0) -> tuple[subprocess.Popen[str], str]:
-    process = octask("_cluster", "scheduler")
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps({"security": orders, "port": port}) + "\n")
-    process.stdin.flush()
-    return process, json.loads(process.stdout.readline())["address"]
-
-
-def ended(process: subprocess.Popen[str]) -> int:
-    process.communicate(timeout=LIMIT_S)
-    return process.returncode
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process without its handlers")
 def test_a_worker_keeps_its_address_when_its_scheduler_is_started_again() -> None:
     orders, _ = certificate()
-    first, address = scheduler(orders)
-    names = {"tls_ca_file": "CA_FILE", "tls_worker_cert": "WORKER__CERT"}
-    names["tls_worker_key"] = "WORKER__KEY"
-    settings = {f"DASK_DISTRIBUTED__COMM__TLS__{to}": orders[name] for name, to in names.items()}
-    worker = octask("worker", address, "--name", "w", "--slots", "3", "--json", environ=settings)
-    assert worker.stdout is not None
-    try:
-        told = json.loads(worker.stdout.readline())
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(free_port())  # no other process gets it between the schedulers
+        first, address = stack.enter_context(scheduler(orders, port))
+        words = ("worker", address, "--name", "w", "--slots", "3", "--json")
+        worker = stack.enter_context(octask(*words, environ=security_of_worker(orders)))
+        known = told(worker)
         first.kill()
         ended(first)
-        second, again = scheduler(orders, int(address.rpartition(":")[2]))
+        second, again = stack.enter_context(scheduler(orders, port))
         assert again == address
-        assert json.loads(worker.stdout.readline()) == told
+        assert told(worker) == known
         worker.send_signal(signal.SIGTERM)
         assert ended(worker) == 0
         assert ended(second) == 0  # its input was closed
-    finally:
-        worker.kill()
-    assert {name: told[name] for name in ("scheduler", "name", "slots")} == {
+    assert {name: known[name] for name in ("scheduler", "name", "slots")} == {
         "scheduler": address,
         "name": "w",
         "slots": 3,
@@ -91,18 +121,14 @@ def test_a_worker_keeps_its_address_when_its_scheduler_is_started_again() -> Non
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process without its handlers")
 def test_a_worker_whose_name_is_taken_waits_until_it_is_free(tmp_path: Path) -> None:
     orders, _ = certificate()
-    head, address = scheduler(orders)
-    names = {"tls_ca_file": "CA_FILE", "tls_worker_cert": "WORKER__CERT"}
-    names["tls_worker_key"] = "WORKER__KEY"
-    settings = {f"DASK_DISTRIBUTED__COMM__TLS__{to}": orders[name] for name, to in names.items()}
+    settings = security_of_worker(orders)
     settings |= {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-    words = ("worker", address, "--name", "rack-7", "--json")
-    first = octask(*words, environ=settings)
-    assert first.stdout is not None
-    assert json.loads(first.stdout.readline())["name"] == "rack-7"
-    second = octask(*words, environ=settings)
-    assert second.stdout is not None
-    try:
+    with contextlib.ExitStack() as stack:
+        _, address = stack.enter_context(scheduler(orders))
+        words = ("worker", address, "--name", "rack-7", "--json")
+        first = stack.enter_context(octask(*words, environ=settings))
+        assert told(first)["name"] == "rack-7"
+        second = stack.enter_context(octask(*words, environ=settings))
         deadline_s = time.monotonic() + LIMIT_S
         while "The name rack-7 is taken" not in logged(tmp_path):
             assert second.poll() is None
@@ -110,16 +136,11 @@ def test_a_worker_whose_name_is_taken_waits_until_it_is_free(tmp_path: Path) -> 
             time.sleep(0.05)
         first.send_signal(signal.SIGTERM)
         assert ended(first) == 0
-        assert json.loads(second.stdout.readline())["name"] == "rack-7"
+        assert told(second)["name"] == "rack-7"
         second.send_signal(signal.SIGTERM)
         _, errors = second.communicate(timeout=LIMIT_S)
         assert second.returncode == 0
         assert "Traceback" not in errors + logged(tmp_path)
-    finally:
-        for process in (first, second):
-            process.kill()
-            process.communicate()
-        head.communicate()
 
 
 def logged(home: Path) -> str:

@@ -29,6 +29,7 @@ SLOW_MS = 100
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the scheduler and at lost workers more often than a program does."""
+    monkeypatch.setattr(worker_pool, "GREET_S", 60.0)  # which ends as soon as all have answered
     monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
     monkeypatch.setattr(worker_pool, "LAST_PAUSE_S", 0.1)
 
@@ -42,8 +43,8 @@ async def test_the_workers_are_listed_while_a_crawl_uses_them(tmp_path: Path) ->
         await workers.add("one")
         await workers.add("two")
         assert engine.cluster_workers() is None
-        with Site(pages=40) as site:
-            args = {"url": site.url, "engine": "static", "delay_ms": SLOW_MS, "max_pages": 40}
+        with Site(pages=1_000) as site:
+            args = {"url": site.url, "engine": "static", "delay_ms": SLOW_MS, "max_pages": 1_000}
             record = await engine.requests.start("crawl", {**args, "cluster": workers.address})
             await until(lambda: sum(one.pages for one in views(engine).values()) >= 5)
             found = views(engine)
@@ -51,12 +52,16 @@ async def test_the_workers_are_listed_while_a_crawl_uses_them(tmp_path: Path) ->
             assert {one.cluster for one in found.values()} == {workers.address}
             assert {one.address for one in found.values()} == set(workers.listed)
             assert {(one.state, one.slots) for one in found.values()} == {("ready", 4)}
-            assert sum(one.pages_per_s for one in found.values()) > 0
+            await until(lambda: sum(one.pages_per_s for one in views(engine).values()) > 0)
             await engine.commands.cancel(record.task_id, None)
             await until(lambda: engine.cluster_workers() is None)
 
 
-async def test_a_lost_worker_tells_why_and_when_it_is_tried_again(tmp_path: Path) -> None:
+async def test_a_lost_worker_tells_why_and_when_it_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_pool, "AWAY_S", 600.0)
+    monkeypatch.setattr(worker_pool, "MOST_AWAY_S", 600.0)
     async with cluster() as workers:
         peer = await workers.add("one")
         pool = pool_of(workers.address)
