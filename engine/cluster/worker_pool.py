@@ -292,8 +292,10 @@ class WorkerPool:
             self._roomless_since_s = now_s
         elif now_s - self._roomless_since_s >= ROOMLESS_S and not self._told_roomless:
             self._told_roomless = True
-            note = "have no room: they serve other tasks"
-            await self._tell(f"The workers of the cluster {self._scheduler} {note}", is_wait=True)
+            note = (
+                f"The workers of the cluster {self._scheduler} have no room: they serve other tasks"
+            )
+            await self._tell(note, is_wait=True)
 
     async def lost(self, worker: PoolWorker, failure: WireError) -> None:
         """Put a worker aside after a failure, and report it."""

@@ -264,6 +264,7 @@ async def test_no_worker_is_said_once_and_waited_for(tmp_path: Path) -> None:
             await until(lambda: workers.scheduler.calls.count("identity") > 5)
             assert len(notes(context)) == 1
             assert "has no worker at the moment: it lists none" in notes(context)[0]
+            assert notes(context)[0] in {units.message for units in context.progress}
             await workers.add("late")
             await running
         assert by_worker(context) == {"late": PAGES}
