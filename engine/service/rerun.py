@@ -15,6 +15,7 @@ from typing import Any, Final
 from engine.kinds.commands.command_table import placeholders
 from engine.kinds.registry import KINDS
 from engine.kinds.traits import COMMANDS_TRAITS
+from engine.model.addresses import address_of
 from engine.model.display import elide_right
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
@@ -369,6 +370,7 @@ def holds_mark(given: Any) -> bool:
     return isinstance(given, list | tuple) and any(map(holds_mark, given))
 
 
+REFUSED: Final = "blocked: "  # the first word of a page's error, as `AddressBlocked` has it
 MOST: Final = 5_000  # maximum pages of one retry
 _MOST_CHARS: Final = 512 * 1024  # maximum size of their addresses
 # Options of loading a page; options of following links do not apply to a list of pages.
@@ -446,9 +448,11 @@ def named_as_retry(request: Asked, record: TaskRecord) -> Asked:
 def failed_urls(units: Iterable[Unit]) -> list[str]:
     """Return the addresses of failed pages, in order and without duplicates.
 
-    Pages that robots.txt forbids are not included: a retry would be refused again.
+    Pages that robots.txt forbids are not included: a retry would be refused again. Neither are
+    those that the egress policy refused: the retry must not allow an address that a page named.
     """
-    return web_pages(unit.name for unit in units if unit.state == UnitState.FAILED)
+    failed = (unit for unit in units if unit.state == UnitState.FAILED)
+    return web_pages(one.name for one in failed if not one.reason.startswith(REFUSED))
 
 
 def web_pages(names: Iterable[str]) -> list[str]:
@@ -467,6 +471,7 @@ def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainde
         taken.append(url)
     if not taken:
         return Remainder(task_id, asked.kind)
+    taken = _own_first(taken, asked)
     options = {name: value for name, value in asked.args.items() if name in _PAGE_OPTIONS}
     if "headers" in options:  # the pages may be of other sites, which get none
         options.setdefault("header_origins", start_addresses(asked.args))
@@ -474,6 +479,19 @@ def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainde
     further = {"urls": taken[1:]} if taken[1:] else {}
     request = Asked(link_follower(), {**options, **pages, **further}, asked.name)
     return Remainder(task_id, asked.kind, request, len(urls), len(taken))
+
+
+def _own_first(urls: list[str], asked: Asked) -> list[str]:
+    """Return the addresses with one of the original start's host first, if there is one.
+
+    The private address of a start may be opened, so that no other page may become the start.
+    """
+    start = address_of(str(asked.args.get("url", "")))
+    places = [found.place if (found := address_of(url)) else "" for url in urls]
+    if start is None or start.place not in places:
+        return urls
+    first = places.index(start.place)
+    return [urls[first], *urls[:first], *urls[first + 1 :]]
 
 
 def start_addresses(args: Mapping[str, Any]) -> list[Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.model.errors import AddressBlocked
 from engine.results.units import unit_of
 from engine.service.requests import problems
 from engine.service.rerun import Asked, failed_urls, remaining_commands, remaining_pages
@@ -12,12 +13,26 @@ PAGES: list[dict[str, Any]] = [
     {"url": "http://site.test/2", "status": 500, "error": "HTTP 500"},
     {"url": "http://site.test/3", "error": "Blocked by robots.txt"},
     {"url": "file:///etc/passwd", "error": "no"},
+    {
+        "url": "http://192.168.0.1/",
+        "error": str(AddressBlocked("http://192.168.0.1/", "private address")),
+        "error_code": "blocked",
+    },
 ]
 
 
 def test_only_failed_pages_of_the_web_are_tried_again_each_once() -> None:
     units = [unit_of(page, number) for number, page in enumerate(PAGES)]
     assert failed_urls(units) == ["http://site.test/2"]
+
+
+def test_the_start_of_a_retry_is_of_the_host_that_the_operator_named() -> None:
+    asked = Asked("crawl", {"url": "http://127.0.0.1:8201/"})
+    urls = ["http://site.test/1", "http://127.0.0.1:8201/2", "http://site.test/3"]
+    found = remaining_pages("0" * 16, asked, urls)
+    assert found.request is not None
+    assert found.request.args["url"] == urls[1]
+    assert found.request.args["urls"] == [urls[0], urls[2]]
 
 
 def test_what_failed_becomes_one_crawl_of_these_pages_taken_as_before() -> None:
