@@ -117,10 +117,11 @@ async def test_the_window_quits_when_its_running_tasks_have_ended(home: Path, si
         assert status_of(session, waiting) == Status.PENDING
     async with opened(home) as session:
         news = session.window.context.news_bar
-        assert "1 task was not started when the window quit" in words(news)
-        told = heard(session.bridge.started)
+        told = "1 task was not started when the window quit"
+        await until(lambda: told in words(news), session.bridge.health)
+        begun = heard(session.bridge.started)
         press(news, "Start them now")
-        (record,) = await told
+        (record,) = await begun
         assert record.args_summary["url"].startswith(site.url)
     async with opened(home) as session:
         assert not session.window.context.news_bar.isVisible()
