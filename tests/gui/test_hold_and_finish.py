@@ -100,7 +100,8 @@ async def test_the_window_quits_when_its_running_tasks_have_ended(home: Path, si
     async with opened(home, slots=1) as session:
         leaving = asyncio.ensure_future(session.ended())
         first = endless(site, links=1)
-        task_id = await started(session, site, url=first, max_pages=10_000, delay_ms=20)
+        long = {"max_pages": 10_000, "max_depth": 100}
+        task_id = await started(session, site, url=first, delay_ms=200, **long)
         await until(lambda: finishing(session).running, session.bridge.health)
         waiting = await started(session, site)
         session.window.acts["quit"].trigger()
