@@ -91,7 +91,6 @@ class ClusterPages:
             raise await self._failure(worker, reply.failed, url)
         assert reply.fetched is not None
         self._pool.loaded(worker, _place(url))
-        worker.facts.count_page()
         reply.fetched.worker = worker.name
         return reply.fetched
 
@@ -118,7 +117,7 @@ class ClusterPages:
         if failed.kind in _UNREACHED:
             await self._pool.unreached(worker, _place(url))
         else:
-            self._pool.loaded(worker)
+            self._pool.answered(worker)
         found = PageError(failed.kind, message, failed.status)
         found.unproved, found.proved = failed.unproved, failed.proved
         found.retry_after_s = failed.retry_after_s

@@ -1,8 +1,7 @@
-"""What is shown of a worker: the pages it loaded, and what the scheduler tells of it, checked."""
+"""What is shown of a worker: the pages it loaded, and what the scheduler tells of it."""
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -17,6 +16,9 @@ _MOST_MEMORY_BYTES: Final = 2**50
 _MOST_EPOCH_S: Final = 1e11
 _MOST_LISTED: Final = 10_000
 _MOST_ADDRESS_CHARS: Final = 300
+
+
+_Bytes = Annotated[int, Meta(gt=0, le=_MOST_MEMORY_BYTES)]
 
 
 class _Entry(msgspec.Struct):
@@ -36,14 +38,22 @@ class _Identity(msgspec.Struct):
 
 
 class Listed(NamedTuple):
-    """A worker as its scheduler lists it: a plain name, and the facts for `WorkerFacts.read`."""
+    """A worker as its scheduler lists it; None: unknown.
+
+    `reported_s` is when it last reported, in seconds since 1970 by the scheduler's clock.
+    """
 
     name: str
-    told: dict[str, Any]
+    memory_bytes: int | None
+    reported_s: float | None
 
 
 def listed_workers(identity: msgspec.Raw) -> dict[str, Listed]:
-    """Return the workers of a scheduler's identity, by address. Raises Misbehaviour."""
+    """Return the workers of a scheduler's identity, by address; a wrong fact of one is unknown.
+
+    Raises:
+        Misbehaviour: it is no list of workers.
+    """
     try:
         found = msgspec.msgpack.decode(identity, type=_Identity)
     except (msgspec.DecodeError, RecursionError, ValueError) as failed:
@@ -58,11 +68,14 @@ def listed_workers(identity: msgspec.Raw) -> dict[str, Listed]:
 def _listed(address: str, entry: _Entry) -> Listed:
     name = _fact(entry.name, str | int | float | None)
     metrics = _fact(entry.metrics, _Metrics) or _Metrics()
-    told = {
-        "metrics": {"memory": _fact(metrics.memory, int)},
-        "last_seen": _fact(entry.last_seen, int | float),
-    }
-    return Listed(plain_name(address if name is None else str(name)[:300]), told)
+    reported_s = _fact(entry.last_seen, float)
+    if reported_s is not None and not 0 < reported_s < _MOST_EPOCH_S:  # NaN is not, either
+        reported_s = None
+    return Listed(
+        plain_name(address if name is None else str(name)[:300]),
+        _fact(metrics.memory, _Bytes),
+        reported_s,
+    )
 
 
 def _fact(raw: msgspec.Raw, expect: Any) -> Any:
@@ -108,7 +121,7 @@ class WorkerFacts:
         self.pages = 0
         self.memory_bytes: int | None = None
         self._rate = PageRate()
-        self._seen_epoch_s: float | None = None  # by the clock of the scheduler's machine
+        self._reported_s: float | None = None  # by the clock of the scheduler's machine
         self._seen_at_s: float | None = None
 
     def count_page(self) -> None:
@@ -124,24 +137,11 @@ class WorkerFacts:
         """Return the seconds since the worker last reported to the scheduler, if it is known."""
         return None if self._seen_at_s is None else time.monotonic() - self._seen_at_s
 
-    def read(self, told: object) -> None:
-        """Take the scheduler's entry of the worker, which is untrusted; wrong facts are unknown.
+    def read(self, listed: Listed) -> None:
+        """Take what the scheduler tells of the worker.
 
         The machines' clocks may differ: what counts is when the time of its report changes.
         """
-        entry: dict[Any, Any] = told if isinstance(told, dict) else {}
-        metrics = entry.get("metrics")
-        memory = metrics.get("memory") if isinstance(metrics, dict) else None
-        is_size = type(memory) is int and 0 < memory <= _MOST_MEMORY_BYTES  # a bool is an int
-        self.memory_bytes = memory if is_size else None
-        seen = _number(entry.get("last_seen"))
-        if seen is not None and seen != self._seen_epoch_s:
-            self._seen_epoch_s, self._seen_at_s = seen, time.monotonic()
-
-
-def _number(told: object) -> float | None:
-    if isinstance(told, bool) or not isinstance(told, int | float):
-        return None
-    if isinstance(told, float) and not math.isfinite(told):
-        return None
-    return float(told) if 0 < told < _MOST_EPOCH_S else None
+        self.memory_bytes = listed.memory_bytes
+        if listed.reported_s is not None and listed.reported_s != self._reported_s:
+            self._reported_s, self._seen_at_s = listed.reported_s, time.monotonic()

@@ -256,17 +256,21 @@ class WorkerPool:
         worker.idle.append(wire)
         return reply
 
-    def loaded(self, worker: PoolWorker, place: str = "") -> None:
-        """Note that a worker loaded a page of `place`, or one that failed for its own reason."""
+    def answered(self, worker: PoolWorker) -> None:
+        """Note that a worker gave the result of a page, or the page's own failure."""
         worker.forgive()
         self._roomless_since_s = None
-        if place:
-            worker.unreached = 0
-            self._loaded += 1
-            self._last_loaded.pop(place, None)
-            self._last_loaded[place] = self._loaded
-            while len(self._last_loaded) > MOST_PLACES:
-                del self._last_loaded[next(iter(self._last_loaded))]
+
+    def loaded(self, worker: PoolWorker, place: str) -> None:
+        """Note that a worker loaded a page of the host `place`."""
+        self.answered(worker)
+        worker.facts.count_page()
+        worker.unreached = 0
+        self._loaded += 1
+        self._last_loaded.pop(place, None)
+        self._last_loaded[place] = self._loaded
+        while len(self._last_loaded) > MOST_PLACES:
+            del self._last_loaded[next(iter(self._last_loaded))]
 
     async def unreached(self, worker: PoolWorker, place: str) -> None:
         """Note that a worker did not reach a host, and put it aside if others do.
@@ -436,15 +440,15 @@ class WorkerPool:
         fields = {"n_workers": -1}
         found = await self._wire.call("identity", fields, CALL_S, _MOST_LIST_BYTES, msgspec.Raw)
         listed = listed_workers(found)
-        for address, (name, _) in listed.items():
+        for address, entry in listed.items():
             if address not in self._workers and len(self._workers) < MOST_WORKERS:
                 with contextlib.suppress(ValueError):
-                    self._workers[address] = PoolWorker(cluster_address(address), name)
+                    self._workers[address] = PoolWorker(cluster_address(address), entry.name)
         for address, worker in list(self._workers.items()):
             is_anew = self.is_scheduler_away or not worker.is_listed
             worker.is_listed = address in listed
             if worker.is_listed:
-                worker.facts.read(listed[address].told)
+                worker.facts.read(listed[address])
                 if is_anew and not worker.is_wrong:
                     worker.strikes, worker.away_until_s = 0, 0.0
         self._greet_due()

@@ -13,7 +13,7 @@ from engine.cluster import worker_pool
 from engine.cluster.cluster_address import WorkerBusy, cluster_address
 from engine.cluster.page_records import HELLO
 from engine.cluster.wire import Misbehaviour, WireError
-from engine.cluster.worker_facts import RATE_S, PageRate, WorkerFacts, listed_workers
+from engine.cluster.worker_facts import RATE_S, Listed, PageRate, WorkerFacts, listed_workers
 from engine.cluster.worker_pool import NotReached, PoolWorker, WorkerPool
 from engine.model.cluster_workers import OpenClusters, WorkerView
 from engine.model.records import Status
@@ -152,7 +152,7 @@ async def test_a_busy_worker_gets_no_page_for_a_short_while(
                 await pool.give_back(worker)
                 with pytest.raises(WorkerBusy):
                     pool.borrow()
-            pool.loaded(worker)
+            pool.answered(worker)
             monkeypatch.setattr(worker_pool, "BUSY_S", 0.05)
             await pool.busy(worker)
             assert worker.strikes == 0
@@ -194,17 +194,16 @@ def pool_of(address: str) -> WorkerPool:
 @pytest.mark.parametrize(
     "told",
     [
-        *(None, [], "x", {"metrics": []}, {"metrics": {"memory": "1"}}),
+        *({}, {"metrics": []}, {"metrics": {"memory": "1"}}),
         *({"metrics": {"memory": True}}, {"metrics": {"memory": -1}}, {"last_seen": "now"}),
-        *({"metrics": {"memory": 2**80}}, {"last_seen": float("nan")}, {"last_seen": 1e300}),
-        *({"metrics": {"memory": 1.5}}, {"last_seen": True}, {"last_seen": -(2**80)}),
+        *({"metrics": {"memory": 2**63}}, {"last_seen": float("nan")}, {"last_seen": 1e300}),
+        *({"metrics": {"memory": 1.5}}, {"last_seen": True}, {"last_seen": -(2**60)}),
     ],
 )
 def test_what_a_scheduler_may_not_tell_is_unknown(told: object) -> None:
-    facts = WorkerFacts()
-    facts.read(told)
-    assert facts.memory_bytes is None
-    assert facts.seen_s() is None
+    identity = {"workers": {"tcp://a:1": told}}
+    (listed,) = listed_workers(msgspec.Raw(msgspec.msgpack.encode(identity))).values()
+    assert listed == ("tcp://a:1", None, None)
 
 
 @pytest.mark.parametrize(
@@ -223,17 +222,17 @@ def test_a_wrong_fact_of_a_listed_worker_is_unknown_and_the_others_are_read() ->
     entry = {"name": 7, "metrics": {"memory": [[]] * 9, "cpu": {}}, "last_seen": 5.5, "host": []}
     identity = {"workers": {"tcp://a:1": entry, "a" * 301: {}, "tcp://b:1": {"name": {}}}}
     assert listed_workers(msgspec.Raw(msgspec.msgpack.encode(identity))) == {
-        "tcp://a:1": ("7", {"metrics": {"memory": None}, "last_seen": 5.5}),
-        "tcp://b:1": ("tcp://b:1", {"metrics": {"memory": None}, "last_seen": None}),
+        "tcp://a:1": ("7", None, 5.5),
+        "tcp://b:1": ("tcp://b:1", None, None),
     }
 
 
 def test_memory_and_the_last_report_come_from_the_scheduler() -> None:
     facts = WorkerFacts()
-    facts.read({"metrics": {"memory": 81_000_000}, "last_seen": 1_700_000_000.5})
+    facts.read(Listed("w", 81_000_000, 1_700_000_000.5))
     first_s = facts.seen_s() or 0.0
     assert facts.memory_bytes == 81_000_000
-    facts.read({"last_seen": 1_700_000_000.5})  # no new report
+    facts.read(Listed("w", None, 1_700_000_000.5))  # no new report
     again_s = facts.seen_s()
     assert again_s is not None
     assert again_s >= first_s
