@@ -9,24 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import ssl
 from email.message import Message
 from http.client import HTTPException, HTTPResponse
 from itertools import zip_longest
 from typing import IO, Final, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-)
+from urllib.request import HTTPRedirectHandler, Request
 
 import msgspec
 
+from engine.egress.program_requests import opener, reason_of
 from engine.model.addresses import parse
 from engine.model.build_info import BuildInfo
 from engine.model.errors import UpdateCheckFailed
@@ -144,31 +136,15 @@ def _request(build: BuildInfo) -> bytes:
     address = _secure(build.updates_url)
     request = Request(address, headers={"Accept": "application/json"})
     try:
-        with _opener(build).open(request, timeout=LIMIT_S) as answer:
+        with opener(build.version, _SecureRedirects()).open(request, timeout=LIMIT_S) as answer:
             return _read(answer)
     except HTTPError as error:
         error.close()
         raise UpdateCheckFailed(reason=_refusal(error.code)) from error
     except (OSError, HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, URLError) else error
-        # The text of the error may hold the password of a proxy.
         log.info("check for updates: %s", type(cause).__name__)
-        raise UpdateCheckFailed(reason=_failure(cause)) from error
-
-
-def _opener(build: BuildInfo) -> OpenerDirector:
-    """Return a client that knows https alone; it reads the system's proxies."""
-    opener = OpenerDirector()
-    for handler in (
-        ProxyHandler(),
-        HTTPSHandler(context=ssl.create_default_context()),
-        _SecureRedirects(),
-        HTTPErrorProcessor(),
-        HTTPDefaultErrorHandler(),
-    ):
-        opener.add_handler(handler)
-    opener.addheaders = [("User-Agent", f"openchrome-monitor/{build.version}")]
-    return opener
+        raise UpdateCheckFailed(reason=reason_of(error)) from error
 
 
 class _SecureRedirects(HTTPRedirectHandler):
@@ -209,11 +185,3 @@ def _refusal(status: int) -> str:
     if 300 <= status < 400:
         return "the redirects of the server cannot be followed"
     return f"the server answered with HTTP {status}"
-
-
-def _failure(cause: BaseException | str) -> str:
-    if isinstance(cause, TimeoutError):
-        return "the server did not answer in time"
-    if isinstance(cause, ssl.SSLError):
-        return "the secure connection cannot be trusted"
-    return "the server cannot be reached"

@@ -13,7 +13,6 @@ import gzip
 import io
 import os
 import re
-import ssl
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -22,20 +21,13 @@ from hashlib import sha256
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
-from urllib.error import HTTPError, URLError
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-)
+from urllib.error import HTTPError
+from urllib.request import HTTPHandler, Request
 
 import msgspec
 
 from engine.browser.chromium.locate import downloads
+from engine.egress.program_requests import opener, reason_of
 from engine.ledger.files import Folder, Unusable
 from engine.logging.logs import private_folder
 from engine.model.addresses import parse
@@ -294,7 +286,7 @@ def _download(base_url: str, name: str, report: Report, stopping: threading.Even
     try:
         address = f"{base_url.rstrip('/')}/{PACKAGE}@{VERSION}/{name}"
         request = Request(address, headers={"Accept": "*/*"})
-        with _opener().open(request, timeout=LIMIT_S) as answer:
+        with opener(build_info().version, HTTPHandler()).open(request, timeout=LIMIT_S) as answer:
             data = bytearray()
             while part := answer.read1(_PART):  # what is there: a slow server cannot hold it
                 data += part
@@ -308,33 +300,8 @@ def _download(base_url: str, name: str, report: Report, stopping: threading.Even
         reason = f"the server answered with HTTP {error.code}"
         raise ConsentDownloadFailed(host=host, reason=reason) from error
     except (OSError, HTTPException, ValueError) as error:
-        cause = error.reason if isinstance(error, URLError) else error
-        # The text of the error may hold the password of a proxy.
-        raise ConsentDownloadFailed(host=host, reason=_failure(cause)) from error
+        raise ConsentDownloadFailed(host=host, reason=reason_of(error)) from error
     if sha256(data).hexdigest() != DIGESTS[name]:
         reason = "the file is not the expected one (its checksum differs)"
         raise ConsentDownloadFailed(host=host, reason=reason)
     return bytes(data)
-
-
-def _opener() -> OpenerDirector:
-    """Return a client that reads the system's proxies and follows no redirect."""
-    opener = OpenerDirector()
-    for handler in (
-        ProxyHandler(),
-        HTTPHandler(),
-        HTTPSHandler(context=ssl.create_default_context()),
-        HTTPErrorProcessor(),
-        HTTPDefaultErrorHandler(),
-    ):
-        opener.add_handler(handler)
-    opener.addheaders = [("User-Agent", f"openchrome-monitor/{build_info().version}")]
-    return opener
-
-
-def _failure(cause: BaseException | str) -> str:
-    if isinstance(cause, TimeoutError):
-        return "the server did not answer in time"
-    if isinstance(cause, ssl.SSLError):
-        return "the secure connection cannot be trusted"
-    return "the server cannot be reached"
