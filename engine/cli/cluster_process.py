@@ -53,7 +53,7 @@ async def _run(role: str, orders: dict[str, Any]) -> None:
     def until_closed() -> None:
         sys.stdin.read()
         loop.call_soon_threadsafe(stop.set)
-        time.sleep(LAST_S)
+        time.sleep(LAST_S)  # on this thread; the loop ends in order meanwhile
         os._exit(1)
 
     threading.Thread(target=until_closed, name="wait for the engine", daemon=True).start()

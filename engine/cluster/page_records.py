@@ -68,16 +68,15 @@ _TO_RESTORE: Final = re.compile("\x1b([0-9a-f]{4})")
 class Terms(msgspec.Struct, frozen=True):
     """What a worker needs of a task: its egress policy, and what it shows to sites.
 
-    `start` is the start address of an operator, and `named` are their further ones; None is a
-    request from outside. `held` is the engine's first check of these places (`host:port`): the
-    private addresses that it allows, none for a public one. `budgets` are the allowed domains.
-    Secrets are missing on purpose: a task that has some does not run on a cluster.
+    `start` is the operator's start address, and `named` are their further ones. `held` is the
+    engine's first check of these places (`host:port`): the private addresses that it allows, none
+    for a public one. `budgets` are the allowed domains. Secrets are missing on purpose: a task that
+    has some does not run on a cluster.
     """
 
-    start: str | None
+    start: str
     named: tuple[str, ...] = ()
     held: dict[str, tuple[str, ...]] = {}
-    allowed: tuple[str, ...] = ()
     budgets: dict[str, Any] = {}
     look: BrowserLook = BrowserLook()
     both: bool = False  # engine auto

@@ -223,12 +223,10 @@ class _Session:
     def _open_policy(self) -> Policy:
         """Make the policy as the engine makes that of a local task."""
         terms = self._terms
-        policy = Policy(None, terms.allowed)
-        if terms.start is not None:
-            policy = Policy.for_start(terms.start, terms.allowed, named=terms.named)
-            # The engine checked them first. A check of each worker could be a later one, of a name
-            # that leads into a private network meanwhile.
-            policy.adopt({place: map(ip_address, held) for place, held in terms.held.items()})
+        policy = Policy.for_start(terms.start, named=terms.named)
+        # The engine checked them first. A check of each worker could be a later one, of a name that
+        # leads into a private network meanwhile.
+        policy.adopt({place: map(ip_address, held) for place, held in terms.held.items()})
         self._stack.enter_context(policy.blocked_requests.subscribed(self._note))
         if terms.budgets:
             allowlist = DomainAllowlist(policy)

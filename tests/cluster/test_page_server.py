@@ -26,6 +26,7 @@ from fixtures.site.site import Site
 from tests.support.engines import until
 
 MIB = 2**20
+URL = "http://127.0.0.1:9/"
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +113,7 @@ async def test_a_page_that_is_given_up_frees_its_slot() -> None:
 async def test_a_failed_page_is_a_reply_with_its_reason() -> None:
     server = PageServer("w", 4)
     async with server.running():
-        data = packed(PageRequest("s", Terms(None), "static", "http://127.0.0.1:9/", PageOptions()))
+        data = packed(PageRequest("s", Terms("http://a.test/"), "static", URL, PageOptions()))
         reply = await answered(server, data)
     assert reply.failed is not None
     assert (reply.failed.what, reply.failed.kind) == ("page", "blocked")
