@@ -40,24 +40,29 @@ def crawl(url: str, **args: Any) -> Job:
 
 
 def run(jobs: Sequence[Job]) -> list[Kept]:
-    """Run the jobs one after another in one new process, their ledger in a folder that goes then.
+    """Run the jobs as `run_in` does, their ledger in a folder that goes then."""
+    with tempfile.TemporaryDirectory() as home:
+        told = run_in(Path(home), jobs)
+        return [_kept(Path(home, "tasks", one["task_id"]), one) for one in told]
+
+
+def run_in(home: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Run the jobs one after another in one new process, and return what it tells of each.
 
     Raises:
         SystemExit: the process failed, for example because an argument is not known.
     """
-    with tempfile.TemporaryDirectory() as home:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.bench.real_sites.crawls", home],
-            input=json.dumps(jobs),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(done.stderr[-1_000:])
-        told = [json.loads(line) for line in done.stdout.splitlines()]
-        return [_kept(Path(home, "tasks", one["task_id"]), one) for one in told]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.real_sites.crawls", str(home)],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr[-1_000:])
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def _kept(folder: Path, told: Mapping[str, Any]) -> Kept:

@@ -29,7 +29,7 @@ import msgspec
 
 from tests.bench.real_sites import documentation
 from tests.bench.real_sites.comparing import words
-from tests.bench.real_sites.crawls import LIMIT_S, crawl
+from tests.bench.real_sites.crawls import LIMIT_S, crawl, run_in
 from tests.bench.real_sites.figures import Figures, Options
 from tests.bench.real_sites.packages import Missing
 from tests.bench.real_sites.reference import look
@@ -118,23 +118,13 @@ def _measure_site(
 def _crawled(home: Path, start: str, engine: str, most: int) -> tuple[list[Any], set[str]]:
     """Crawl; return the pages that are HTML, and the broken addresses of the audit."""
     jobs = [crawl(start, engine=engine, max_pages=most, concurrency=4)]
-    program = [sys.executable, "-m"]
-    done = subprocess.run(
-        [*program, "tests.bench.real_sites.crawls", str(home)],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr[-1_000:])
-    task_id = json.loads(done.stdout)["task_id"]
+    (ended,) = run_in(home, jobs)
+    task_id = ended["task_id"]
     lines = Path(home, "tasks", task_id, "pages.jsonl").read_bytes().splitlines()
     pages = [page for page in map(msgspec.json.decode, lines) if page.get("facts")]
     words = ["audit", task_id, "broken_links", "--json", "--home", str(home)]
     told = subprocess.run(
-        [*program, "engine.cli", *words],
+        [sys.executable, "-m", "engine.cli", *words],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
