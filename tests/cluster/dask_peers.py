@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import struct
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from engine.cluster.page_records import FETCH, HELLO
 from engine.cluster.page_server import PageServer
+from tests.support.ports import free_port
 
 HEAD = struct.Struct("=QQQ")
 SLOTS = 4
@@ -28,23 +27,6 @@ def message(value: object) -> bytes:
     """One message of one frame."""
     body = msgspec.msgpack.encode(value)
     return HEAD.pack(16 + len(body), 1, len(body)) + body
-
-
-@contextlib.contextmanager
-def free_port() -> Iterator[int]:
-    """A port of 127.0.0.1 that no other process gets during the block, also while nobody listens.
-
-    A server that sets SO_REUSEADDR can listen on it, again and again; connections are refused in
-    between. Other systems than Linux do not let two sockets have one port: it is only likely there
-    that the port stays free.
-    """
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        port: int = holder.getsockname()[1]
-        if sys.platform != "linux":
-            holder.close()
-        yield port
 
 
 class Peer:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from engine.cluster.local_cluster import certificate
-from tests.cluster.dask_peers import free_port
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 120

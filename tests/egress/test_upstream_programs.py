@@ -17,18 +17,13 @@ import pytest
 from engine.sample.server import Answer, Request
 from tests.egress.test_upstream_tasks import FAST, USER, code_of, run, shop
 from tests.support.engines import opened
+from tests.support.ports import free_port
 from tests.support.serving import served
 from tests.trust.test_given_credentials import leaks
 
 WORD: Final = USER[1]  # which the pages of `shop` repeat
 START_S: Final = 20.0
 ENGINES: Final = ("static", "browser")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @contextmanager
@@ -53,15 +48,16 @@ def tinyproxy(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     program = shutil.which("tinyproxy")
     if program is None:
         pytest.skip("tinyproxy is not installed")
-    port, log = free_port(), tmp_path / "tinyproxy.log"
+    log = tmp_path / "tinyproxy.log"
     setting = tmp_path / "tinyproxy.conf"
-    lines = (f"Port {port}", "Listen 127.0.0.1", "Timeout 60", f'LogFile "{log}"', "LogLevel Info")
+    lines = ("Listen 127.0.0.1", "Timeout 60", f'LogFile "{log}"', "LogLevel Info")
     (tmp_path / "filter").write_text("^filtered\\.example$\n")
     rest = ("MaxClients 50", f"BasicAuth ann {WORD}", "ConnectPort 443")
     refused = f'Filter "{tmp_path / "filter"}"'
-    setting.write_text("\n".join((*lines, *rest, refused)) + "\n")
-    with running([program, "-d", "-c", str(setting)], port):
-        yield f"http://127.0.0.1:{port}", log
+    with free_port() as port:
+        setting.write_text("\n".join((f"Port {port}", *lines, *rest, refused)) + "\n")
+        with running([program, "-d", "-c", str(setting)], port):
+            yield f"http://127.0.0.1:{port}", log
 
 
 @pytest.fixture
@@ -69,10 +65,10 @@ def microsocks() -> Iterator[str]:
     program = shutil.which("microsocks")
     if program is None:
         pytest.skip("microsocks is not installed")
-    port = free_port()
-    words = [program, "-i", "127.0.0.1", "-p", str(port), "-u", "ann", "-P", WORD]
-    with running(words, port):
-        yield f"socks5://127.0.0.1:{port}"
+    with free_port() as port:
+        words = [program, "-i", "127.0.0.1", "-p", str(port), "-u", "ann", "-P", WORD]
+        with running(words, port):
+            yield f"socks5://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("engine_name", ENGINES)

@@ -36,6 +36,7 @@ from tests.gui.test_settings_dialog import editor, settings_of
 from tests.gui.windows import appearing, opened, press, until
 from tests.support import engines
 from tests.support.endless_site import endless
+from tests.support.ports import free_port
 
 OFF_S = 3.0
 SERVED = ("mcp", "starlette", "uvicorn", "websockets", "pydantic", "anyio")
@@ -272,10 +273,7 @@ async def test_the_window_closes_in_time_while_a_host_waits(tmp_path: Path) -> N
 
 
 async def test_a_port_in_use_is_told_with_a_way_out(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
+    with free_port() as port, socket.create_server(("127.0.0.1", port)) as other:
         async with opened(tmp_path / "home") as session:
             dialog, part = page_of(session)
             session.window.preferences.set("programs.port", port)
@@ -299,19 +297,17 @@ async def test_a_port_in_use_is_told_with_a_way_out(tmp_path: Path) -> None:
 async def test_another_port_moves_the_server_and_the_next_window_has_the_same(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path / "home") as session:
-        first = port_of(session)
-        token = json.loads(file_of(session).read_text())["token"]
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        session.window.preferences.set("programs.port", port)
-        programs = session.bridge.programs
-        await until(lambda: programs.status.url.endswith(f":{port}"), programs.changed)
-        assert not listens(first)
-    async with serving(tmp_path / "home", port) as session:
-        assert port_of(session) == port
-        assert json.loads(file_of(session).read_text())["token"] == token
+    with free_port() as port:
+        async with serving(tmp_path / "home") as session:
+            first = port_of(session)
+            token = json.loads(file_of(session).read_text())["token"]
+            session.window.preferences.set("programs.port", port)
+            programs = session.bridge.programs
+            await until(lambda: programs.status.url.endswith(f":{port}"), programs.changed)
+            assert not listens(first)
+        async with serving(tmp_path / "home", port) as session:
+            assert port_of(session) == port
+            assert json.loads(file_of(session).read_text())["token"] == token
 
 
 async def test_a_library_that_is_missing_is_told_with_the_command(
