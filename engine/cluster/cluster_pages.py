@@ -8,8 +8,17 @@ import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
+from engine.browser.page.bundle_parts import BundleOptions, Opened, Part, Piece
+from engine.cluster.bundle_records import (
+    BundleReply,
+    BundleRequest,
+    PartFailure,
+    bundle_request,
+    check_bundle,
+)
 from engine.cluster.cluster_address import (
     ClusterAddress,
     ClusterUnreachable,
@@ -20,6 +29,8 @@ from engine.cluster.cluster_address import (
 )
 from engine.cluster.local_cluster import local_cluster
 from engine.cluster.page_records import (
+    BUNDLE,
+    FETCH,
     MOST_REPLY_BYTES,
     Failed,
     PageReply,
@@ -29,13 +40,13 @@ from engine.cluster.page_records import (
     packed,
     unpacked,
 )
-from engine.cluster.page_server import OWN_MARGIN_S
+from engine.cluster.page_server import OWN_MARGIN_S, START_S
 from engine.cluster.wire import WireError
 from engine.cluster.worker_pool import NotReached, PoolWorker, Tell, WorkerPool
 from engine.model.addresses import address_of
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
-from engine.model.errors import BrowserGone, EngineError, PageError
+from engine.model.errors import BrowserGone, EngineError, PageError, TaskFailed
 from engine.pages.fetch import EngineName, Fetched, PageOptions
 
 # Beyond the time limit of a page, for a connection, the worker's own margin, and the way there and
@@ -47,6 +58,39 @@ _ENCRYPTED_ONLY: Final = "the settings of Dask require encryption, which tcp:// 
 _OFF_LOOP_BYTES: Final = 512 * 1024
 Refuse = Callable[[str, str], None]
 """Counts a request that the egress policy refused: the place and the reason."""
+
+
+_Reply = TypeVar("_Reply", PageReply, BundleReply)
+
+
+class TakenBundle:
+    """A bundle that a worker took: the camera of its parts. It implements `Camera`."""
+
+    def __init__(self, worker: str, reply: BundleReply) -> None:
+        self._worker, self._reply = worker, reply
+
+    @property
+    def worker(self) -> str:
+        """The worker that took it."""
+        return self._worker
+
+    async def open(self) -> Opened:
+        """Return the page. Raises TaskFailed with the code of the worker's error."""
+        if self._reply.opened is None:
+            raise _restored(self._reply.unopened)
+        return self._reply.opened
+
+    async def take(self, part: Part) -> Piece:
+        """Return a part. Raises TaskFailed with the code of the worker's error."""
+        (found,) = (one for one in self._reply.parts if one.part == part)
+        if found.piece is None:
+            raise _restored(found.failure)
+        return found.piece
+
+
+def _restored(failure: PartFailure | None) -> TaskFailed:
+    assert failure is not None
+    return TaskFailed(failure.code, display(failure.message, 1_000))
 
 
 class ClusterPages:
@@ -76,9 +120,49 @@ class ClusterPages:
             PageError, BrowserGone: as `Fetcher.fetch`.
         """
         request = PageRequest(self._session, self._terms, engine, url, options)
+        limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + MARGIN_S
+        worker, reply = await self._asked(FETCH, request, limit_s, partial(_page_of, request))
+        if reply.failed is not None:
+            raise await self._failure(worker, reply.failed, url)
+        assert reply.fetched is not None
+        self._pool.loaded(worker, _place(url))
+        reply.fetched.worker = worker.name
+        return reply.fetched
+
+    async def bundle(self, options: BundleOptions) -> TakenBundle:
+        """Take the evidence bundle of an address on a worker; to be called in a block of `room`.
+
+        Raises:
+            WorkerLost: the worker did not give a usable reply; another one may.
+            WorkerBusy: it has no room after all.
+            PageError, BrowserGone: the worker could not open a page.
+        """
+        request = bundle_request(self._terms, options)
+        limit_s = request.limit_s + START_S + MARGIN_S
+        worker, reply = await self._asked(BUNDLE, request, limit_s, partial(_bundle_of, request))
+        if reply.failed is not None:
+            raise await self._failure(worker, reply.failed, request.url)
+        if reply.unopened is not None and reply.unopened.kind in _UNREACHED:
+            await self._pool.unreached(worker, _place(request.url))
+        else:
+            self._pool.loaded(worker, _place(request.url))
+        return TakenBundle(worker.name, reply)
+
+    async def _asked(
+        self,
+        operation: str,
+        request: PageRequest | BundleRequest,
+        limit_s: float,
+        read: Callable[[object], _Reply],
+    ) -> tuple[PoolWorker, _Reply]:
+        """Let a worker do an operation, and return it with its reply, which `read` checks."""
         worker = self._pool.borrow()
         try:
-            reply = await self._reply(worker, request)
+            data = await self._pool.load(worker, operation, packed(request), limit_s)
+            if isinstance(data, bytes) and len(data) > _OFF_LOOP_BYTES:
+                reply = await asyncio.to_thread(read, data)
+            else:
+                reply = read(data)
         except WireError as failed:
             await self._pool.lost(worker, failed)
             began = not isinstance(failed, NotReached)
@@ -87,20 +171,7 @@ class ClusterPages:
             await self._pool.give_back(worker)
         for place, reason in reply.refusals:
             self._refuse(display(place, 300), display(reason, 300))
-        if reply.failed is not None:
-            raise await self._failure(worker, reply.failed, url)
-        assert reply.fetched is not None
-        self._pool.loaded(worker, _place(url))
-        reply.fetched.worker = worker.name
-        return reply.fetched
-
-    async def _reply(self, worker: PoolWorker, request: PageRequest) -> PageReply:
-        options = request.options
-        limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + MARGIN_S
-        data = await self._pool.load(worker, packed(request), limit_s)
-        if isinstance(data, bytes) and len(data) > _OFF_LOOP_BYTES:
-            return await asyncio.to_thread(_checked, data, request)
-        return _checked(data, request)
+        return worker, reply
 
     async def _failure(self, worker: PoolWorker, failed: Failed, url: str) -> EngineError:
         if failed.what == "busy":
@@ -129,9 +200,15 @@ def _place(url: str) -> str:
     return "" if address is None else address.place
 
 
-def _checked(data: object, request: PageRequest) -> PageReply:
+def _page_of(request: PageRequest, data: object) -> PageReply:
     reply = unpacked(data, PageReply, MOST_REPLY_BYTES)
     check_reply(reply, request)
+    return reply
+
+
+def _bundle_of(request: BundleRequest, data: object) -> BundleReply:
+    reply = unpacked(data, BundleReply, MOST_REPLY_BYTES)
+    check_bundle(reply, request)
     return reply
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from distributed.batched import BatchedSend
 from distributed.comm import Comm, CommClosedError
 from distributed.core import Status
 
-from engine.cluster.page_records import FETCH, HELLO
+from engine.cluster.page_records import BUNDLE, FETCH, HELLO
 from engine.cluster.page_server import PageServer
 from engine.cluster.wire import Misbehaviour
 
@@ -114,23 +114,32 @@ def add_handlers(worker: Worker, server: PageServer) -> None:
         return server.hello()
 
     async def fetch(comm: Comm, page: bytes = b"") -> Any:
-        gone = asyncio.Event()  # an engine that gives a page up closes its connection
-        comm.stream.set_close_callback(gone.set)
-        loading = asyncio.ensure_future(server.fetch(page))
-        waiting = asyncio.ensure_future(gone.wait())
-        try:
-            await asyncio.wait({loading, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
-            loading.cancel()  # without an effect on one that is done
-            await asyncio.wait({loading, waiting})
-        if loading.cancelled():
-            return Status.dont_reply
-        comm.stream.set_close_callback(None)
-        return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
+        return await _answered(comm, server.fetch(page))
+
+    async def bundle(comm: Comm, page: bytes = b"") -> Any:
+        return await _answered(comm, server.bundle(page))
 
     worker.handlers[HELLO] = hello
     worker.handlers[FETCH] = fetch
+    worker.handlers[BUNDLE] = bundle
+
+
+async def _answered(comm: Comm, work: Coroutine[Any, Any, bytes]) -> Any:
+    """Return the reply that `work` makes; an engine that closes its connection ends it."""
+    gone = asyncio.Event()
+    comm.stream.set_close_callback(gone.set)
+    loading = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(gone.wait())
+    try:
+        await asyncio.wait({loading, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        loading.cancel()  # without an effect on one that is done
+        await asyncio.wait({loading, waiting})
+    if loading.cancelled():
+        return Status.dont_reply
+    comm.stream.set_close_callback(None)
+    return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
 
 
 async def run_worker(

@@ -44,6 +44,7 @@ from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TEXT, MAX
 PROTOCOL: Final = 1  # both sides must have the same
 HELLO: Final = "openchrome_hello"  # names of the workers' handlers
 FETCH: Final = "openchrome_fetch"
+BUNDLE: Final = "openchrome_bundle"
 MOST_REPLY_BYTES: Final = 32 * 1024 * 1024  # of one page
 MOST_REQUEST_BYTES: Final = 1024 * 1024
 
@@ -212,7 +213,7 @@ def check_hello(hello: Hello) -> None:
         raise Misbehaviour(
             f"it runs another version of this program ({display(hello.version, 40)})"
         )
-    _expect(0 < hello.slots <= 1_000, "slots")
+    expect(0 < hello.slots <= 1_000, "slots")
 
 
 class WrongField(Misbehaviour):
@@ -229,28 +230,35 @@ def check_reply(reply: PageReply, request: PageRequest) -> None:
     Raises:
         WrongField: no worker of this program sends such a reply.
     """
-    _expect((reply.fetched is None) != (reply.failed is None), "result")
-    _expect(len(reply.refusals) <= MOST_REFUSALS, "refusals")
-    for place, reason in reply.refusals:
-        _expect(len(place) <= MOST_MESSAGE_CHARS and len(reason) <= MOST_MESSAGE_CHARS, "refusals")
+    expect((reply.fetched is None) != (reply.failed is None), "result")
+    check_refusals(reply.refusals)
     if reply.failed is not None:
-        _check_failed(reply.failed)
+        check_failed(reply.failed)
     if reply.fetched is not None:
-        _expect(reply.fetched.url == request.url, "url")
-        _expect(reply.fetched.engine == request.engine, "engine")
+        expect(reply.fetched.url == request.url, "url")
+        expect(reply.fetched.engine == request.engine, "engine")
         _check_page(reply.fetched, request.options)
 
 
-def _expect(holds: bool, name: str) -> None:
+def expect(holds: bool, name: str) -> None:
+    """Raise WrongField with this name unless the condition holds."""
     if not holds:
         raise WrongField(name)
 
 
-def _check_failed(failed: Failed) -> None:
-    _expect(failed.what != "page" or _KIND.fullmatch(failed.kind) is not None, "kind")
-    _expect(len(failed.message) <= MOST_MESSAGE_CHARS, "message")
-    _expect(0 <= failed.status < 1_000, "status")
-    _expect(_is_within(failed.retry_after_s, MOST_RETRY_S), "retry_after_s")
+def check_refusals(refusals: list[tuple[str, str]]) -> None:
+    """Check the egress refusals of a reply. Raises WrongField."""
+    expect(len(refusals) <= MOST_REFUSALS, "refusals")
+    for place, reason in refusals:
+        expect(len(place) <= MOST_MESSAGE_CHARS and len(reason) <= MOST_MESSAGE_CHARS, "refusals")
+
+
+def check_failed(failed: Failed) -> None:
+    """Check the failure of a reply. Raises WrongField."""
+    expect(failed.what != "page" or _KIND.fullmatch(failed.kind) is not None, "kind")
+    expect(len(failed.message) <= MOST_MESSAGE_CHARS, "message")
+    expect(0 <= failed.status < 1_000, "status")
+    expect(_is_within(failed.retry_after_s, MOST_RETRY_S), "retry_after_s")
 
 
 def _is_within(number: float | None, most: float) -> bool:
@@ -258,25 +266,25 @@ def _is_within(number: float | None, most: float) -> bool:
 
 
 def _check_page(page: Fetched, options: PageOptions) -> None:
-    _expect(_is_address(page.final_url), "final_url")
-    _expect(page.screenshot is None or options.screenshot != "none", "screenshot")
+    expect(_is_address(page.final_url), "final_url")
+    expect(page.screenshot is None or options.screenshot != "none", "screenshot")
     shot = page.screenshot or _PNG
-    _expect(shot.startswith(_PNG) and len(shot) <= _MOST_PIXELS_BYTES, "screenshot")
-    _expect(not (page.body or page.edits or page.compared or page.worker), "body")
-    _expect(len(page.redirects) <= MOST_REDIRECTS, "redirects")
-    _expect(sum(len(hop.url) for hop in page.redirects) <= MOST_URL_CHARS, "redirects")
+    expect(shot.startswith(_PNG) and len(shot) <= _MOST_PIXELS_BYTES, "screenshot")
+    expect(not (page.body or page.edits or page.compared or page.worker), "body")
+    expect(len(page.redirects) <= MOST_REDIRECTS, "redirects")
+    expect(sum(len(hop.url) for hop in page.redirects) <= MOST_URL_CHARS, "redirects")
     for hop in page.redirects:
-        _expect(0 <= hop.status < 1_000 and _is_address(hop.url), "redirects")
+        expect(0 <= hop.status < 1_000 and _is_address(hop.url), "redirects")
     _check_links(page, options)
     _check_values(page, options)
     _check_document(page)
-    _expect(len(page.inner) <= MOST_INNER, "inner")
+    expect(len(page.inner) <= MOST_INNER, "inner")
     rules = sum(len(sheet) for one in (page, *page.inner) for sheet in one.styles)
-    _expect(rules <= MOST_RULES, "styles")
+    expect(rules <= MOST_RULES, "styles")
     for inner in page.inner:
-        _expect(not (inner.inner or inner.body or inner.screenshot), "inner")
-        _expect(not (inner.links or inner.link_texts or inner.link_rels or inner.clicked), "inner")
-        _expect(not (inner.edits or inner.values or inner.redirects), "inner")
+        expect(not (inner.inner or inner.body or inner.screenshot), "inner")
+        expect(not (inner.links or inner.link_texts or inner.link_rels or inner.clicked), "inner")
+        expect(not (inner.edits or inner.values or inner.redirects), "inner")
         _check_document(inner)
 
 
@@ -286,17 +294,17 @@ def _is_address(url: str) -> bool:
 
 def _check_document(page: Fetched) -> None:
     """Check the texts and numbers that a page and its inner documents have alike."""
-    _expect(0 <= page.status < 1_000, "status")
+    expect(0 <= page.status < 1_000, "status")
     for name in ("html", "text", "title", "description"):
-        _expect(len(getattr(page, name)) <= MAX_HTML_CHARS, name)
+        expect(len(getattr(page, name)) <= MAX_HTML_CHARS, name)
     for name in ("content_type", "robots_header", "charset", "runs"):
-        _expect(len(getattr(page, name)) <= MOST_HEADER_CHARS, name)
-    _expect(not page.charset or charset_named(page.charset) is not None, "charset")
+        expect(len(getattr(page, name)) <= MOST_HEADER_CHARS, name)
+    expect(not page.charset or charset_named(page.charset) is not None, "charset")
     for name in _COUNTS:
-        _expect(0 <= getattr(page, name) <= _MOST_COUNT, name)
-    _expect(_is_within(page.response_ms, _MOST_MS), "response_ms")
-    _expect(_is_within(page.render_ms, _MOST_MS), "render_ms")
-    _expect(_is_within(page.retry_after_s, MOST_RETRY_S), "retry_after_s")
+        expect(0 <= getattr(page, name) <= _MOST_COUNT, name)
+    expect(_is_within(page.response_ms, _MOST_MS), "response_ms")
+    expect(_is_within(page.render_ms, _MOST_MS), "render_ms")
+    expect(_is_within(page.retry_after_s, MOST_RETRY_S), "retry_after_s")
     if page.facts is not None:
         _check_facts(page.facts)
 
@@ -305,12 +313,12 @@ def _check_facts(facts: RawFacts) -> None:
     for name in RawFacts.__struct_fields__:
         given = getattr(facts, name)
         if isinstance(given, int):
-            _expect(0 <= given <= _MOST_COUNT, "facts")
+            expect(0 <= given <= _MOST_COUNT, "facts")
         else:
             most, most_chars = _FACTS.get(name, (1, _MOST_FACT_CHARS))
             texts = given if isinstance(given, list) else [given]
-            _expect(len(texts) <= most, "facts")
-            _expect(all(_is_text(one, most_chars) for one in texts), "facts")
+            expect(len(texts) <= most, "facts")
+            expect(all(_is_text(one, most_chars) for one in texts), "facts")
 
 
 def _is_text(text: str, most_chars: int) -> bool:
@@ -319,24 +327,24 @@ def _is_text(text: str, most_chars: int) -> bool:
 
 
 def _check_links(page: Fetched, options: PageOptions) -> None:
-    _expect(len(page.links) <= options.max_links, "links")
-    _expect(len(page.link_texts) <= len(page.links), "link_texts")
-    _expect(len(page.link_rels) <= len(page.links), "link_rels")
-    _expect(_RELS.fullmatch(page.link_rels) is not None, "link_rels")
-    _expect(sum(map(len, page.links)) <= 2 * MAX_LINK_CHARS, "links")
-    _expect(sum(map(len, page.link_texts)) <= 2 * MAX_LINK_CHARS, "link_texts")
-    _expect(len(page.clicked) <= 2 * options.max_clicks, "clicked")
-    _expect(all(len(one.url) <= MOST_URL_CHARS for one in page.clicked), "clicked")
+    expect(len(page.links) <= options.max_links, "links")
+    expect(len(page.link_texts) <= len(page.links), "link_texts")
+    expect(len(page.link_rels) <= len(page.links), "link_rels")
+    expect(_RELS.fullmatch(page.link_rels) is not None, "link_rels")
+    expect(sum(map(len, page.links)) <= 2 * MAX_LINK_CHARS, "links")
+    expect(sum(map(len, page.link_texts)) <= 2 * MAX_LINK_CHARS, "link_texts")
+    expect(len(page.clicked) <= 2 * options.max_clicks, "clicked")
+    expect(all(len(one.url) <= MOST_URL_CHARS for one in page.clicked), "clicked")
 
 
 def _check_values(page: Fetched, options: PageOptions) -> None:
     known = {rule.name for rule in options.fields}
     for name, value in page.values.items():
         values = value if isinstance(value, list) else [value]
-        _expect(name in known and len(values) <= MAX_VALUES, "values")
+        expect(name in known and len(values) <= MAX_VALUES, "values")
         for one in values:
-            _expect(isinstance(one, str) and _is_text(one, MAX_VALUE_CHARS), "values")
-    _expect(not page.consent, "consent")  # no banner is dismissed on a cluster
+            expect(isinstance(one, str) and _is_text(one, MAX_VALUE_CHARS), "values")
+    expect(not page.consent, "consent")  # no banner is dismissed on a cluster
 
 
 _COUNTS: Final = tuple(

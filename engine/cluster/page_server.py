@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack
 from ipaddress import ip_address
 from typing import Final
@@ -18,6 +19,8 @@ from engine.browser import direct
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.cluster.background import beside, logged, rounds
+from engine.cluster.bundle_records import BundleReply, BundleRequest, check_bundle
+from engine.cluster.bundle_taking import take_bundle
 from engine.cluster.page_limits import MOST_RETRY_S, clamped
 from engine.cluster.page_records import (
     MOST_MESSAGE_CHARS,
@@ -53,6 +56,7 @@ IDLE_S: Final = 120.0  # without a request, after which the fetchers of a task a
 LOOK_S: Final = 5.0
 BUSY_S: Final = 2.5  # the longest wait of a page for a slot, and for the start of the browser
 MOST_SESSIONS: Final = 64
+START_S: Final = 30.0  # for the browser of a bundle
 OWN_MARGIN_S: Final = 5.0  # beyond the time limit of a page, as the fetchers have margins, too
 
 
@@ -94,19 +98,60 @@ class PageServer:
             Misbehaviour: the request cannot be decoded.
         """
         request = unpacked(data, PageRequest, MOST_REQUEST_BYTES)
-        if self._is_closed:  # Dask closes its connections after that
-            return packed(PageReply(failed=Failed("busy")))
+        async with self._slot() as ends_s:
+            if ends_s is None:
+                return packed(PageReply(failed=Failed("busy")))
+            reply = await self._reply(request, ends_s)
+        return _packet(reply, request)
+
+    async def bundle(self, data: bytes) -> bytes:
+        """Take the evidence bundle of a request; every failure is part of the reply.
+
+        Raises:
+            Misbehaviour: the request cannot be decoded.
+        """
+        request = unpacked(data, BundleRequest, MOST_REQUEST_BYTES)
+        async with self._slot() as ends_s:
+            if ends_s is None:
+                return packed(BundleReply(failed=Failed("busy")))
+            reply = await self._bundle(request)
+        try:
+            check_bundle(reply, request)
+        except WrongField as wrong:
+            reply = BundleReply(failed=_too_large(wrong), refusals=reply.refusals)
+        return packed(reply)
+
+    async def _bundle(self, request: BundleRequest) -> BundleReply:
+        refused = _refusals()
+        policy = _policy_of(request.terms)
+        with policy.blocked_requests.subscribed(refused.append):
+            try:
+                async with asyncio.timeout(request.limit_s + START_S):
+                    reply = await take_bundle(request, self._browser, policy)
+            except EngineError as failed:
+                reply = BundleReply(failed=_failed(failed))
+            except TimeoutError:
+                reply = BundleReply(failed=Failed("slow"))
+        reply.refusals = _told(refused)
+        return reply
+
+    @contextlib.asynccontextmanager
+    async def _slot(self) -> AsyncIterator[float | None]:
+        """Keep room for a page during the block, and yield how long its engine may start.
+
+        That is a moment of the loop's clock; None: there is no room.
+        """
         ends_s = asyncio.get_running_loop().time() + BUSY_S
         try:
             async with asyncio.timeout_at(ends_s):
                 await self._room.acquire()
         except TimeoutError:
-            return packed(PageReply(failed=Failed("busy")))
+            yield None
+            return
         try:
-            reply = await self._reply(request, ends_s)
+            yield None if self._is_closed else ends_s  # Dask closes its connections after that
         finally:
             self._room.release()
-        return _packet(reply, request)
 
     async def _reply(self, request: PageRequest, ends_s: float) -> PageReply:
         session = self._session(request)
@@ -152,7 +197,7 @@ class _Session:
         self._browser_options: FetcherOptions | None = None
         self._openings: dict[EngineName, asyncio.Task[None]] = {}
         self._policy: Policy | None = None
-        self._refused: list[Refusal] = []
+        self._refused = _refusals()
         self._in_use = 0
         self._used_s = time.monotonic()
 
@@ -172,9 +217,9 @@ class _Session:
 
     def refusals(self) -> list[tuple[str, str]]:
         """Return the egress refusals since the last call."""
-        found, self._refused = self._refused[:MOST_REFUSALS], []
-        most = MOST_MESSAGE_CHARS
-        return [(one.place[:most], one.reason[:most]) for one in found]
+        found = _told(self._refused)
+        self._refused.clear()
+        return found
 
     async def opened(self, engine: EngineName, ends_s: float) -> bool:
         """Return whether the fetcher and its browser are there until `ends_s` of the loop's clock.
@@ -221,22 +266,13 @@ class _Session:
             await self._browser.ensure_started(self._browser_options)
 
     def _open_policy(self) -> Policy:
-        """Make the policy as the engine makes that of a local task."""
-        terms = self._terms
-        policy = Policy.for_start(terms.start, named=terms.named)
-        # The engine checked them first. A check of each worker could be a later one, of a name that
-        # leads into a private network meanwhile.
-        policy.adopt({place: map(ip_address, held) for place, held in terms.held.items()})
-        self._stack.enter_context(policy.blocked_requests.subscribed(self._note))
-        if terms.budgets:
+        policy = _policy_of(self._terms)
+        self._stack.enter_context(policy.blocked_requests.subscribed(self._refused.append))
+        if self._terms.budgets:
             allowlist = DomainAllowlist(policy)
-            allowlist.narrow(terms.budgets)
+            allowlist.narrow(self._terms.budgets)
             return allowlist
         return policy
-
-    def _note(self, refusal: Refusal) -> None:
-        if len(self._refused) < MOST_REFUSALS:
-            self._refused.append(refusal)
 
     def _opened(
         self, engine: EngineName, policy: Policy
@@ -258,6 +294,24 @@ class _Session:
         return self._browser.fetcher(self._browser_options)
 
 
+def _policy_of(terms: Terms) -> Policy:
+    """Make the policy as the engine makes that of a local task."""
+    policy = Policy.for_start(terms.start, named=terms.named)
+    # The engine checked them first. A check of each worker could be a later one, of a name that
+    # leads into a private network meanwhile.
+    policy.adopt({place: map(ip_address, held) for place, held in terms.held.items()})
+    return policy
+
+
+def _refusals() -> deque[Refusal]:
+    return deque(maxlen=MOST_REFUSALS)
+
+
+def _told(refused: Iterable[Refusal]) -> list[tuple[str, str]]:
+    most = MOST_MESSAGE_CHARS
+    return [(one.place[:most], one.reason[:most]) for one in refused]
+
+
 async def _fall_back(_: str) -> None:
     """Go on through Playwright; the engine does not need to know."""
 
@@ -273,14 +327,20 @@ def _packet(reply: PageReply, request: PageRequest) -> bytes:
     if reply.fetched is not None:
         reply.fetched = clamped(reply.fetched)
     message = f"the page is larger than {MOST_REPLY_BYTES // 2**20} MiB"
+    failed = Failed("page", "too_large", message)
     try:
         check_reply(reply, request)
         packet = packed(reply)
         if len(packet) <= MOST_REPLY_BYTES:
             return packet
     except WrongField as wrong:
-        message = f"the page has more than a cluster carries ({wrong.name})"
-    return packed(PageReply(failed=Failed("page", "too_large", message), refusals=reply.refusals))
+        failed = _too_large(wrong)
+    return packed(PageReply(failed=failed, refusals=reply.refusals))
+
+
+def _too_large(wrong: WrongField) -> Failed:
+    message = f"the page has more than a cluster carries ({wrong.name})"
+    return Failed("page", "too_large", message)
 
 
 def _failed(failed: EngineError) -> Failed:

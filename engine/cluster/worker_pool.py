@@ -25,7 +25,6 @@ from engine.cluster.cluster_address import (
     cluster_address,
 )
 from engine.cluster.page_records import (
-    FETCH,
     HELLO,
     MOST_REPLY_BYTES,
     Hello,
@@ -232,8 +231,10 @@ class WorkerPool:
         self._flying -= 1
         await self._notify()
 
-    async def load(self, worker: PoolWorker, page: bytes, limit_s: float) -> Any:
-        """Let a worker load a page within `limit_s` seconds, and return what it sent: untrusted.
+    async def load(self, worker: PoolWorker, operation: str, page: bytes, limit_s: float) -> Any:
+        """Let a worker do its operation for a page within `limit_s` seconds.
+
+        Returns what it sent: untrusted.
 
         Raises:
             NotReached: there is no connection.
@@ -252,7 +253,7 @@ class WorkerPool:
             except WireError as failed:
                 raise NotReached(str(failed)) from failed
         left_s = round(max(0.0, ends_s - time.monotonic()), 1)
-        reply = await wire.call(FETCH, {"page": page}, left_s, MOST_REPLY_BYTES + 64)
+        reply = await wire.call(operation, {"page": page}, left_s, MOST_REPLY_BYTES + 64)
         worker.idle.append(wire)
         return reply
 

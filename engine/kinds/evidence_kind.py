@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
+from engine.browser.page.bundle_parts import (
+    PART_S,
+    PARTS,
+    Camera,
+    Opened,
+    Part,
+    Piece,
+    Taking,
+)
+from engine.cluster.cluster_address import WorkerLost
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -36,6 +46,18 @@ from engine.kinds.arguments import (
     web_address,
     whole,
 )
+from engine.kinds.cluster_use import (
+    CLUSTER,
+    LOADS,
+    WAIT_S,
+    WAIT_UNIT,
+    Wish,
+    cluster_of,
+    common_problems,
+    has_a_secret,
+    unserved,
+    using_cluster,
+)
 from engine.kinds.consent_use import DISMISS_CONSENT, consent_rules_for
 from engine.kinds.context import Context, UnitStopped, reach, telling
 from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
@@ -44,6 +66,7 @@ from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, 
 from engine.kinds.traits import EVIDENCE_TRAITS
 from engine.model import redact
 from engine.model.addresses import Credentials, address_of
+from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem, TaskFailed
 from engine.model.proxies import ProxyChoice
@@ -53,12 +76,8 @@ from engine.secrets.given_secrets import Hidden
 
 if TYPE_CHECKING:
     from engine.browser.interact.agent_tab import AgentTab
-    from engine.browser.page.evidence import Opened, Piece  # imports Playwright
-
-
-Part = Literal["dom", "screenshot", "phash", "network", "console"]
-PARTS: Final[tuple[Part, ...]] = get_args(Part)
-"""In the order in which they are taken: what watches the page is written down last."""
+    from engine.cluster.cluster_pages import ClusterPages, TakenBundle
+    from engine.cluster.page_records import Terms
 
 
 class EvidenceArgs(msgspec.Struct, frozen=True):
@@ -82,6 +101,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     profile: str | None = None
     proxy: ProxyChoice | None = None
     dismiss_consent: bool = False
+    cluster: str | None = None
     look: BrowserLook = PLAIN
 
 
@@ -132,6 +152,7 @@ ARGUMENTS: Table = {
     ),
     "timeout_ms": PAGE_TIMEOUT,
     "wait_for": WAIT_FOR,
+    "cluster": CLUSTER,
     "dismiss_consent": DISMISS_CONSENT,
     "profile": PROFILE,
     **CREDENTIALS,
@@ -165,7 +186,7 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
     problems.extend(look_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     problems.extend(proxy_problems(fields))
-    for name in ("proxy", "dismiss_consent"):
+    for name in ("proxy", "dismiss_consent", "cluster"):
         if fields.get(name) and has_tab:
             problems.append(Problem(name, "not_together", "does not go with tab"))
     if problems:
@@ -195,10 +216,6 @@ FILES: Final[Mapping[Part, str]] = {
     "network": "network.json",
     "console": "console.jsonl",
 }
-OF_THE_PAGE: Final = frozenset({"dom", "screenshot", "phash"})
-PART_S: Final = 30.0
-LEAST_S: Final = 10.0  # minimum for the parts of a page with a shorter page timeout
-SLACK_S: Final = 10.0
 OPEN_S: Final = 30.0  # time limit for a tab that is busy with its agent
 
 
@@ -209,29 +226,6 @@ class TabMissing(EngineError):
     title = "There is no such tab"
     sentence = "No agent of this process has the tab {tab} open."
     advice_text = "Look at the open tabs, or give an address instead."
-
-
-class PartMissing(EngineError):
-    """A part was skipped: the page had used up the parts' time limit."""
-
-    code = "part_missing"
-    title = "A part is missing"
-    sentence = "Not taken: the page did not answer within {limit_s:.0f} s."
-
-
-class Camera(Protocol):
-    """Collector of the parts of one page, which it observes from its creation."""
-
-    async def open(self) -> Opened:
-        """Open the page and wait until it is ready. Raises EngineError.
-
-        If the network is requested, wait for the end of its window as well.
-        """
-        ...
-
-    async def take(self, part: Part) -> Piece:
-        """Collect one part of the page's current state. Raises EngineError."""
-        ...
 
 
 OpenCamera = Callable[[EvidenceArgs, Callable[[], float]], AbstractAsyncContextManager[Camera]]
@@ -250,8 +244,9 @@ async def evidence(args: EvidenceArgs, ctx: Context, open_camera: OpenCamera) ->
             await bundle.fill(camera)
     except UnitStopped:
         return bundle.head()
-    if bundle.failure is not None:
-        raise TaskFailed(bundle.failure.code, str(bundle.failure), bundle.head())
+    if (failed := bundle.failure) is not None:
+        code = failed.failure if isinstance(failed, TaskFailed) else failed.code
+        raise TaskFailed(code, str(failed), bundle.head())
     return bundle.head()
 
 
@@ -263,9 +258,7 @@ class _Bundle:
         self._unopened: EngineError | None = None
         self._errors: list[EngineError] = []
         self._size = self._redacted = 0
-        # The parts share one limit per page: a page that hangs would use up the limit of each.
-        self._page_s = min(PART_S, max(LEAST_S, args.timeout_ms / 1_000))
-        self._page_until = 0.0
+        self._worker = ""
 
     @property
     def failure(self) -> EngineError | None:
@@ -276,35 +269,14 @@ class _Bundle:
         return self._errors[0] if all_failed else None
 
     async def fill(self, camera: Camera) -> None:
-        try:
-            async with self._ctx.unit("open the page", self._open_s()):
-                self._opened = await camera.open()
-        except EngineError as failed:
-            self._unopened = failed
-            await self._ctx.log("evidence", f"the page did not open: {failed}")
-        self._page_until = self._ctx.monotonic() + self._page_s
+        taking = Taking(camera, self._args, self._ctx.unit, self._ctx.monotonic)
+        await taking.open()
+        self._opened, self._unopened = taking.opened, taking.unopened
+        self._worker = camera.worker
+        if taking.unopened is not None:
+            await self._ctx.log("evidence", f"the page did not open: {taking.unopened}")
         for number, part in enumerate(self._args.include, 1):
-            await self._keep(number, part, await self._take(camera, part))
-
-    def _open_s(self) -> float:
-        """Return the limit for the load, the rest of the network's window, and settling again."""
-        args = self._args
-        window_ms = args.timeout_ms + args.network_window_ms if "network" in args.include else 0
-        return (args.timeout_ms + window_ms) / 1_000 + SLACK_S
-
-    async def _take(self, camera: Camera, part: Part) -> Piece | EngineError:
-        if self._unopened is not None and part in OF_THE_PAGE:
-            return self._unopened
-        limit_s = PART_S
-        if part in OF_THE_PAGE:
-            limit_s = self._page_until - self._ctx.monotonic()
-            if limit_s <= 0:
-                return PartMissing(limit_s=self._page_s)
-        try:
-            async with self._ctx.unit(part, limit_s):
-                return await camera.take(part)
-        except EngineError as failed:
-            return failed
+            await self._keep(number, part, await taking.take(part))
 
     async def _keep(self, number: int, part: Part, taken: Piece | EngineError) -> None:
         record: dict[str, Any] = {"part": part}
@@ -313,6 +285,8 @@ class _Bundle:
             record["error"] = display(redact.text(str(taken)), 500)
         else:
             record |= await self._file(part, taken)
+        if self._worker:
+            record["worker"] = self._worker
         said = f"{part}: {record['error']}" if "error" in record else part
         units = Units(number, len(self._args.include), said, len(self._errors))
         await self._ctx.page(record, units)
@@ -334,6 +308,8 @@ class _Bundle:
         told["captured_at"] = self._taken_at
         if self._redacted:
             told["redacted"] = self._redacted
+        if self._worker:
+            told["worker"] = self._worker
         if self._opened is not None:
             told |= {
                 "final_url": self._opened.url,
@@ -374,6 +350,10 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
     async def open_camera(
         args: EvidenceArgs, monotonic: Callable[[], float]
     ) -> AsyncIterator[Camera]:
+        async with _on_cluster(args, context, tools) as taken:
+            if taken is not None:
+                yield taken
+                return
         async with (
             _tab_for(args, context, tools) as tab,
             telling(context, tab.instance.options.policy),
@@ -384,6 +364,67 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
                 yield camera
 
     return await evidence(args, context, open_camera)
+
+
+def _cluster_problems(args: EvidenceArgs, settings: Settings) -> list[Problem]:
+    """Return the arguments that no cluster serves."""
+    problems = common_problems(args, settings)
+    if args.tab is not None:
+        problems.append(unserved("tab"))
+    if not problems and (args.secrets or has_a_secret(args.url)):
+        problems.append(unserved("url"))
+    return problems
+
+
+def _parse_here(given: Mapping[str, Any], tools: Tools) -> EvidenceArgs:
+    args = parse_evidence(given)
+    cluster_of(args.cluster, _cluster_problems(args, tools.settings), tools.settings)
+    return args
+
+
+@asynccontextmanager
+async def _on_cluster(
+    args: EvidenceArgs, context: Context, tools: Tools
+) -> AsyncIterator[TakenBundle | None]:
+    """Take the bundle on a worker of the task's cluster, if it has one.
+
+    Raises:
+        WorkerLost: several workers were lost with it.
+        PageError, BrowserGone: a worker could not open a page; and as `using_cluster`.
+    """
+    if args.url is None:
+        yield None
+        return
+    url = args.url
+
+    def terms(held: Mapping[str, tuple[str, ...]]) -> Terms:
+        from engine.cluster.page_records import Terms
+
+        return Terms(start=url, held=dict(held), look=args.look)
+
+    policy = reach(tools.settings, url, proxy=args.proxy)
+    wish = Wish(args.cluster, _cluster_problems(args, tools.settings), terms)
+    async with AsyncExitStack() as stack:
+        if cluster_of(wish.named, wish.problems, tools.settings) is not None:
+            await stack.enter_async_context(telling(context, policy))
+        workers = await stack.enter_async_context(using_cluster(wish, context, tools, policy))
+        yield None if workers is None else await _taken(args, context, workers)
+
+
+async def _taken(args: EvidenceArgs, context: Context, workers: ClusterPages) -> TakenBundle:
+    """Take the bundle; on another worker, if the first one is lost."""
+    lost = 0
+    while True:
+        try:
+            async with AsyncExitStack() as stack:
+                async with context.unit(WAIT_UNIT, WAIT_S):
+                    await stack.enter_async_context(workers.room())
+                async with context.unit("take the bundle on a worker", WAIT_S):
+                    return await workers.bundle(args)
+        except WorkerLost as failed:
+            lost += failed.began
+            if lost == LOADS:
+                raise
 
 
 @asynccontextmanager
@@ -437,6 +478,7 @@ EVIDENCE = KindSpec(
     parse_evidence,
     _evidence,
     _partial,
+    parse_here=_parse_here,
     traits=EVIDENCE_TRAITS,
     form=KindForm(
         "Capture evidence",
@@ -453,6 +495,6 @@ EVIDENCE = KindSpec(
             Column("bytes", 12, brief=True),
             Column("sha256", 66),
         ),
-        *(Column("truncated", 10), Column("error", 40, brief=True)),
+        *(Column("truncated", 10), Column("error", 40, brief=True), Column("worker", 20)),
     ),
 )

@@ -1,4 +1,4 @@
-"""Workers of clusters: what those that crawls of this window use do now."""
+"""Workers of clusters: what those that tasks of this window use do now."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
         self.show_workers(bridge.cluster_workers)
 
     def show_workers(self, workers: Sequence[WorkerView] | None) -> None:
-        """Show these workers; None: no crawl uses a cluster."""
+        """Show these workers; None: no task uses a cluster."""
         rows = {f"{one.cluster} {one.address}": partial(self._cell, one) for one in workers or ()}
         self.list.show_cells(rows)
         self.list.setVisible(bool(workers))
@@ -94,10 +94,10 @@ class ClusterWorkersDialog(InOrder, QDialog):
     def _summary(self, workers: Sequence[WorkerView] | None) -> str:
         if workers is None:
             return self.tr(
-                "No crawl uses a cluster. Choose one in the options of a crawl or in Settings."
+                "No task uses a cluster. Choose one in the options of a task or in Settings."
             )
         if not workers:
-            return self.tr("The cluster has no worker at the moment. Crawls wait for one.")
+            return self.tr("The cluster has no worker at the moment. Tasks wait for one.")
         text = self.tr("Workers ready: {0} of {1}. Pages loading: {2}. Pages per second: {3}.")
         return text.format(
             words.count(sum(one.state == "ready" for one in workers)),

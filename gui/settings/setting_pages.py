@@ -582,8 +582,9 @@ class SettingPages(QObject):
                 is_cluster,
             ),
             tr(
-                "Its workers load the pages of crawls that name no cluster. Crawls that do not go "
-                "with a cluster, and those of other programs, load their pages on this machine."
+                "Its workers load the pages of crawls and evidence bundles that name no cluster. "
+                "Those that do not go with a cluster, and those of other programs, load their "
+                "pages on this machine."
             ),
         )
 

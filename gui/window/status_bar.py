@@ -173,7 +173,7 @@ class StatusBar(QStatusBar):
             words += " · " + self.tr("{0} lost").format(count(lost))
         if words != self.workers.text():
             wear(self.workers, "warning" if lost or not ready else "globe")
-            hint = self.tr("Workers of a cluster load pages of crawls of this window.")
+            hint = self.tr("Workers of a cluster load pages of tasks of this window.")
             self.workers.show_path(words, hint)
             self.workers.setAccessibleName(words)
             self.workers.setAccessibleDescription(hint)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from engine.cluster.page_records import FETCH, HELLO
+from engine.cluster.page_records import BUNDLE, FETCH, HELLO
 from engine.cluster.page_server import PageServer
 from tests.support.ports import free_port
 
@@ -140,7 +140,10 @@ class Cluster:
         async def fetch(asked: dict[str, Any]) -> bytes:
             return message(await server.fetch(asked["page"]))
 
-        peer = Peer(**{HELLO: hello, FETCH: fetch, **operations})
+        async def bundle(asked: dict[str, Any]) -> bytes:
+            return message(await server.bundle(asked["page"]))
+
+        peer = Peer(**{HELLO: hello, FETCH: fetch, BUNDLE: bundle, **operations})
         self._stack.push_async_callback(peer.close)
         await peer.start()
         self.listed[peer.address] = name

@@ -19,7 +19,7 @@ from engine.cluster.cluster_address import (
     import_library,
     tls_of_dask,
 )
-from engine.kinds.crawl.cluster_use import cluster_of
+from engine.kinds.crawl.crawl_cluster import cluster_of_crawl as cluster_of
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -68,22 +68,32 @@ def parsed(tmp_path: Path, given: dict[str, Any], kind: str = "crawl", **setting
     return parse({"url": "https://a.test/", **given}, tools(tmp_path, **settings))
 
 
-@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap"])
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("profile", {"profile": "shop"}),
+    ("username", {"username": "me", "password": "secret-1"}),
+    ("username", {"url": "https://me:secret-1@a.test/"}),
+    ("url", {"url": "https://a.test/?token=secret-of-the-address"}),
+    ("url", {"url": "https://a.test/?token=abc"}),
+    ("url", {"url": "https://a.test/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk"}),
+    ("headers", {"headers": ["X-Api-Key: secret-of-a-header"]}),
+    ("proxy", {"proxy": "http://127.0.0.1:3128"}),
+    ("proxy", {"proxy": "socks5://127.0.0.1:3128", "proxy_username": "u"}),
+    ("dismiss_consent", {"dismiss_consent": True}),
+]
+REFUSED_CRAWLS: list[tuple[str, dict[str, Any]]] = [
+    ("archive", {"archive": "warc"}),
+    ("concurrency", {"concurrency": "auto"}),
+    ("urls", {"urls": ["https://a.test/b?token=secret-of-the-address"]}),
+]
+EVIDENCE = "oc_evidence_bundle"
+
+
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("kind", "name", "given"),
     [
-        ("profile", {"profile": "shop"}),
-        ("username", {"username": "me", "password": "secret-1"}),
-        ("username", {"url": "https://me:secret-1@a.test/"}),
-        ("url", {"url": "https://a.test/?token=secret-of-the-address"}),
-        ("url", {"url": "https://a.test/?token=abc"}),
-        ("url", {"url": "https://a.test/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk"}),
-        ("headers", {"headers": ["X-Api-Key: secret-of-a-header"]}),
-        ("proxy", {"proxy": "http://127.0.0.1:3128"}),
-        ("proxy", {"proxy": "socks5://127.0.0.1:3128", "proxy_username": "u"}),
-        ("archive", {"archive": "warc"}),
-        ("dismiss_consent", {"dismiss_consent": True}),
-        ("concurrency", {"concurrency": "auto"}),
+        *(("crawl", *one) for one in (*REFUSED, *REFUSED_CRAWLS)),
+        *(("crawl_sitemap", *one) for one in (*REFUSED, *REFUSED_CRAWLS[:2])),
+        *((EVIDENCE, *one) for one in REFUSED),
     ],
 )
 def test_what_does_not_go_to_other_machines_is_refused_by_name(
@@ -96,23 +106,31 @@ def test_what_does_not_go_to_other_machines_is_refused_by_name(
     parsed(tmp_path, given, kind)  # here it goes
 
 
-def test_the_proxy_of_the_settings_does_not_go_there_either(tmp_path: Path) -> None:
+def test_the_tab_of_an_agent_is_on_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArguments, match="cluster: does not go with tab"):
+        parsed(tmp_path, {"url": None, "tab": "tab_1", "cluster": THERE}, EVIDENCE)
+    parsed(tmp_path, {"url": None, "tab": "tab_1"}, EVIDENCE, environ={"OC_CLUSTER": THERE})
+
+
+@pytest.mark.parametrize("kind", ["crawl", EVIDENCE])
+def test_the_proxy_of_the_settings_does_not_go_there_either(tmp_path: Path, kind: str) -> None:
     proxy = DefaultProxy("http://127.0.0.1:3128")
-    with pytest.raises(InvalidArguments, match="proxy"):
-        parsed(tmp_path, {"cluster": THERE}, proxy=proxy)
-    parsed(tmp_path, {"cluster": THERE, "proxy": "none"}, proxy=proxy)
+    with pytest.raises(InvalidArguments, match=r"default proxy \(OC_PROXY or the settings\)"):
+        parsed(tmp_path, {"cluster": THERE}, kind, proxy=proxy)
+    parsed(tmp_path, {"cluster": THERE, "proxy": "none"}, kind, proxy=proxy)
 
 
 @pytest.mark.parametrize("route", ["mcp", "http"])
 def test_programs_do_not_choose_a_cluster(tmp_path: Path, route: str) -> None:
-    with pytest.raises(InvalidArguments, match="operator"):
-        parsed(tmp_path, {"cluster": THERE}, route=route)
+    for kind in ("crawl", EVIDENCE):
+        with pytest.raises(InvalidArguments, match="operator"):
+            parsed(tmp_path, {"cluster": THERE}, kind, route=route)
     found = tools(tmp_path, environ={"OC_CLUSTER": THERE}).on_route(route)
     args = parsed(tmp_path, {})
     assert cluster_of(args, found.settings) is None
 
 
-@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap"])
+@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap", EVIDENCE])
 def test_the_schemas_for_programs_do_not_name_it(kind: str) -> None:
     assert "cluster" not in kind_schema(kind)["properties"]
 

@@ -25,7 +25,7 @@ from tests.gui.test_settings_dialog import editor, settings_of
 from tests.gui.windows import appearing, dialog_by_act, opened, until
 
 ROOT = Path(__file__).resolve().parents[2]
-NO_CLUSTER = "No crawl uses a cluster. Choose one in the options of a crawl or in Settings."
+NO_CLUSTER = "No task uses a cluster. Choose one in the options of a task or in Settings."
 
 
 def worker(name: str, **facts: object) -> WorkerView:

@@ -9,7 +9,8 @@ from html import escape
 
 import pytest
 
-from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
+from engine.browser.page.bundle_parts import PARTS
+from engine.kinds.evidence_kind import EVIDENCE, FILES, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, TaskFailed

@@ -7,12 +7,12 @@ import json
 import math
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from playwright.async_api import Error
@@ -21,6 +21,7 @@ from engine.browser.chromium.browser_instance import close_context
 from engine.browser.chromium.consent_rules import ConsentRules
 from engine.browser.interact.agent_tab import AgentTab, Visit
 from engine.browser.interact.command_errors import PictureTooLarge
+from engine.browser.page.bundle_parts import MAX_DOM, BundleOptions, Opened, Piece
 from engine.browser.page.consent import ConsentBanners, TabConsent
 from engine.browser.page.extraction_options import script
 from engine.browser.page.isolated_world import evaluate
@@ -295,7 +296,6 @@ def _waves(u: int) -> tuple[float, ...]:
 
 
 CLOSE_S: Final = 4.0
-MAX_DOM: Final = 8 * 1024 * 1024  # bytes of dom.html
 _DOM: Final = """(() => {
   const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
   const root = SHOWN.markupOf(document);
@@ -315,59 +315,18 @@ def _luma_script() -> str:
     return text.partition("\n")[2]
 
 
-class Opened(msgspec.Struct, frozen=True):
-    """The page when it was ready. Its texts are the page's, without secrets."""
-
-    url: str
-    title: str
-    status: int
-    settled: bool
-    consent: dict[str, str] = {}
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """A collected part: the content of its file, whether it is truncated, and extra fields."""
-
-    data: bytes
-    truncated: bool = False
-    told: dict[str, Any] = {}
-
-
-class CameraOptions(Protocol):
-    """What a camera needs of a bundle's arguments."""
-
-    @property
-    def url(self) -> str | None: ...
-
-    @property
-    def include(self) -> Collection[str]: ...
-
-    @property
-    def timeout_ms(self) -> int: ...
-
-    @property
-    def wait_for(self) -> str | None: ...
-
-    @property
-    def network_window_ms(self) -> int: ...
-
-    @property
-    def full_page(self) -> bool: ...
-
-    @property
-    def redact_content(self) -> bool: ...
-
-
 class TabCamera:
-    """Camera of one tab (see `evidence_bundle.Camera`); it records until `close`.
+    """Camera of one tab (see `bundle_parts.Camera`); it records until `close`.
 
     `part_s` limits each part of the page, in seconds.
     """
 
+    worker = ""
+
     def __init__(
         self,
         tab: AgentTab,
-        args: CameraOptions,
+        args: BundleOptions,
         monotonic: Callable[[], float],
         part_s: float,
         consent: TabConsent | None,
@@ -499,7 +458,7 @@ def _redacted(count: int) -> dict[str, Any]:
 @asynccontextmanager
 async def camera_on(
     tab: AgentTab,
-    args: CameraOptions,
+    args: BundleOptions,
     monotonic: Callable[[], float],
     part_s: float,
     rules: ConsentRules | None = None,

@@ -27,6 +27,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from engine.cluster.cluster_address import WorkerLost
+from engine.kinds.cluster_use import LOADS, WAIT_S, WAIT_UNIT
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.concurrency import Concurrency
 from engine.kinds.crawl.crawl_args import CrawlArgs
@@ -203,8 +204,6 @@ def _slept_s() -> float:
     return time.clock_gettime(_GOES_ON) - time.monotonic()
 
 
-LOADS: Final = 3  # of a page whose workers are lost
-WAIT_S: Final = 365 * 86_400.0  # for a worker: until the task is stopped
 SLACK_S = 10.0  # margin of a fetcher beyond the page's own limit, before the unit ends it
 KEPT_SINGLY = 200  # failed pages in retry at a stop; each costs a page and an event
 MINUTE_S: Final = 60.0
@@ -778,7 +777,7 @@ class _Crawl:
             if (workers := self._loader.workers) is not None:
                 async with self._in_time():
                     with self._concurrency.waiting():
-                        async with self._ctx.unit("wait for a worker", WAIT_S):
+                        async with self._ctx.unit(WAIT_UNIT, WAIT_S):
                             await stack.enter_async_context(workers.room())
             yield
 

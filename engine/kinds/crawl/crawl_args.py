@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from engine.browser.chromium.browser_options import PLAIN, BrowserLook
-from engine.cluster.cluster_address import NO_CLUSTER, cluster_address
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -38,6 +37,7 @@ from engine.kinds.arguments import (
     web_addresses,
     whole,
 )
+from engine.kinds.cluster_use import CLUSTER
 from engine.kinds.consent_use import DISMISS_CONSENT
 from engine.kinds.crawl.concurrency import AUTO, Given
 from engine.kinds.crawl.concurrency_rule import MOST, START
@@ -75,26 +75,6 @@ CONNECTION: Final = Argument(
         hint="The direct connection needs less CPU time and does not serve every option.",
     ),
     help="Connection to the browser; direct does not serve every option.",
-)
-
-
-def cluster(given: object) -> str:
-    """Read the address of a cluster, or `none`."""
-    found = text(given).strip()
-    return found if found == NO_CLUSTER else str(cluster_address(found))
-
-
-CLUSTER: Final = Argument(
-    optional(cluster),
-    FormField(
-        "Cluster",
-        "loading",
-        editor="line",
-        shade="tcp://host:8786 or local:2",
-        hint="A Dask scheduler, whose workers load the pages; concurrency counts for each worker.",
-    ),
-    help="Load the pages on a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, local:N or none "
-    "(default: OC_CLUSTER).",
 )
 
 

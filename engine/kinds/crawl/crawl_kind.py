@@ -23,9 +23,9 @@ from engine.kinds.crawl.browser_connection import (
     expect_proxy_here,
     is_direct,
 )
-from engine.kinds.crawl.cluster_use import check_cluster, using_cluster
 from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
+from engine.kinds.crawl.crawl_cluster import check_cluster, crawling_cluster
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import CRAWL_TRAITS
@@ -157,7 +157,7 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
         open_fetcher = fetchers(
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
-        async with using_cluster(args, context, tools, policy) as workers:
+        async with crawling_cluster(args, context, tools, policy) as workers:
             outcome = await crawl(args, context, open_fetcher, sign_in, workers)
     head = used.add_to(with_archive({"summary": outcome.summary()}, archive))
     expect_hosts(outcome, context, head)

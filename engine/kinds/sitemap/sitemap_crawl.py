@@ -36,7 +36,6 @@ from engine.kinds.crawl.browser_connection import (
     expect_connection,
     expect_proxy_here,
 )
-from engine.kinds.crawl.cluster_use import check_cluster, using_cluster
 from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import (
     ACCESS_ARGUMENTS,
@@ -47,6 +46,7 @@ from engine.kinds.crawl.crawl_args import (
     loading_problems,
     route_problems,
 )
+from engine.kinds.crawl.crawl_cluster import check_cluster, crawling_cluster
 from engine.kinds.crawl.crawl_kind import (
     PAGE_COLUMNS,
     expect_a_page,
@@ -511,7 +511,7 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
         named = _named_private(args)
-        async with using_cluster(args.pages, context, tools, policy, named) as workers:
+        async with crawling_cluster(args.pages, context, tools, policy, named) as workers:
             outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in, workers)
     told = used.add_to(with_archive(head(outcome, found), archive))
     expect_hosts(outcome, context, told)

@@ -1,0 +1,226 @@
+"""Evidence bundles that workers take: the same as here, and lost workers are replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.page.bundle_parts import PARTS, Opened
+from engine.cluster import bundle_taking, page_server, worker_pool
+from engine.cluster.bundle_records import BundleReply, BundleRequest, PartFailure, TakenPart
+from engine.cluster.cluster_address import WorkerLost
+from engine.cluster.page_records import BUNDLE, Failed, Terms, packed, unpacked
+from engine.kinds.evidence_kind import EVIDENCE
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.errors import TaskFailed
+from engine.sample.server import Answer, Request
+from tests.cluster.dask_peers import cluster, message
+from tests.support.engines import until
+from tests.support.far_limits import wait_for_answers
+from tests.support.memory_context import MemoryContext
+from tests.support.serving import served
+
+PAGE = """<!doctype html><html><head><title>Shop</title></head><body><p id=a></p>
+<script>a.textContent = "written by a script"; console.log("said", 1);
+fetch("/part").then(() => 0); fetch("http://10.0.0.1/").catch(() => 0)</script></body></html>"""
+
+
+def shop(asked: Request) -> Answer:
+    return {"/": Answer(PAGE.encode()), "/part": Answer(b"part", content_type="text/plain")}.get(
+        asked.path, Answer(b"", 404)
+    )
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a crowded machine time, and look at workers more often than a program does."""
+    wait_for_answers(monkeypatch)
+    monkeypatch.setattr(page_server, "BUSY_S", 60.0)
+    monkeypatch.setattr(page_server, "START_S", 120.0)
+    monkeypatch.setattr(worker_pool, "GREET_S", 60.0)
+    monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
+    monkeypatch.setattr(worker_pool, "AWAY_S", 0.2)
+    monkeypatch.setattr(worker_pool, "WRONG_S", 600.0)
+
+
+Take = Callable[..., Any]
+
+
+@asynccontextmanager
+async def bundling(tmp_path: Path, **settings: Any) -> AsyncIterator[Take]:
+    """`take(url, cluster)` gives the head of a bundle and its context."""
+    browser = BrowserSession()
+    tools = Tools(Settings(home=tmp_path, root=tmp_path / "tasks", **settings), browser)
+
+    async def take(
+        url: str, cluster: str | None, context: MemoryContext | None = None, **given: Any
+    ) -> tuple[dict[str, Any], MemoryContext]:
+        context = context or MemoryContext()
+        assert EVIDENCE.parse_here is not None
+        usual = {"include": list(PARTS), "network_window_ms": 1_000}
+        args = EVIDENCE.parse_here({"url": url, "cluster": cluster, **usual, **given}, tools)
+        return await EVIDENCE.body(args, context, tools), context
+
+    try:
+        yield take
+    finally:
+        await browser.aclose()
+
+
+def notes(context: MemoryContext) -> list[str]:
+    return [note for phase, note, _ in context.notes if phase == "cluster"]
+
+
+async def test_a_bundle_is_the_same_on_a_worker_as_here(tmp_path: Path) -> None:
+    async with cluster() as workers, bundling(tmp_path) as take:
+        await workers.add("one")
+        with served(shop) as site:
+            there, on_worker = await take(f"{site}/", workers.address)
+            here, local = await take(f"{site}/", "none")
+    assert there.pop("worker") == "one"
+    varying = ("captured_at", "size_bytes")
+    assert {key: value for key, value in there.items() if key not in varying} == {
+        key: value for key, value in here.items() if key not in varying
+    }
+    assert here["title"] == "Shop"
+    for name in ("dom.html", "screenshot.png", "phash.json"):
+        assert on_worker.artifacts[name] == local.artifacts[name]
+    for far, near in zip(on_worker.pages, local.pages, strict=True):
+        assert far.pop("worker") == "one"
+        assert far.keys() == near.keys()
+        if far["part"] in ("dom", "screenshot", "phash"):
+            assert far == near
+    for context in (on_worker, local):
+        (line,) = map(json.loads, context.artifacts["console.jsonl"].splitlines()[:1])
+        assert line["text"] == "said 1"
+        entries = json.loads(context.artifacts["network.json"])["entries"]
+        assert {f"{site}/", f"{site}/part"} <= {one["url"] for one in entries}
+        assert [note for _, note, _ in context.notes if note.startswith("Refused 10.0.0.1:80")]
+
+
+async def test_a_default_cluster_takes_bundles_too(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        async with bundling(tmp_path, environ={"OC_CLUSTER": workers.address}) as take:
+            with served(shop) as site:
+                head, _ = await take(f"{site}/", None, include="dom")
+                own, context = await take(f"{site}/", None, include="dom", headers=["A: b"])
+    assert head["worker"] == "one"
+    assert "worker" not in own
+    assert notes(context) == [
+        f"The pages load on this machine: the default cluster {workers.address} does not serve "
+        "headers"
+    ]
+
+
+async def test_a_page_that_does_not_open_fails_as_it_does_here(tmp_path: Path) -> None:
+    failed = []
+    async with cluster() as workers, bundling(tmp_path) as take:
+        await workers.add("one")
+        for where in (workers.address, "none"):
+            with pytest.raises(TaskFailed) as told:
+                await take("http://127.0.0.1:9/", where, context := MemoryContext())
+            errors = [page.get("error") for page in context.pages]
+            failed.append((told.value.failure, str(told.value), errors))
+    assert failed[0] == failed[1]
+    assert failed[0][0] == "page_error"
+
+
+async def hangs_up(_: dict[str, Any]) -> bytes | None:
+    return None
+
+
+async def lies(asked: dict[str, Any]) -> bytes | None:
+    request = unpacked(asked["page"], BundleRequest, 2**20)
+    parts = [TakenPart(one, failure=PartFailure("../x", "no")) for one in request.include]
+    return message(packed(BundleReply(unopened=PartFailure("a", "b"), parts=parts)))
+
+
+async def is_busy(_: dict[str, Any]) -> bytes | None:
+    return message(packed(BundleReply(failed=Failed("busy"))))
+
+
+@pytest.mark.parametrize("manners", [hangs_up, lies, is_busy])
+async def test_another_worker_takes_the_bundle_of_one_that_does_not(
+    tmp_path: Path, manners: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "AWAY_S", 600.0)
+    monkeypatch.setattr(worker_pool, "BUSY_S", 600.0)
+    monkeypatch.setattr(worker_pool, "MOST_BUSY_S", 600.0)
+    async with cluster() as workers, bundling(tmp_path) as take:
+        asked = asyncio.Event()
+
+        async def once(given: dict[str, Any]) -> bytes | None:
+            """Misbehave for the first request, whichever worker gets it."""
+            if not asked.is_set():
+                asked.set()
+                return await manners(given)  # type: ignore[no-any-return]
+            request = unpacked(given["page"], BundleRequest, 2**20)
+            part = TakenPart("dom", failure=PartFailure("tool_timeout", "slow"))
+            opened = Opened(request.url, "Shop", 200, True)
+            return message(packed(BundleReply(opened=opened, parts=[part])))
+
+        one = await workers.add("one", **{BUNDLE: once})
+        two = await workers.add("two", **{BUNDLE: once})
+        with pytest.raises(TaskFailed, match="slow") as told:
+            await take("http://127.0.0.1:9/", workers.address, include="dom")
+        assert told.value.failure == "tool_timeout"
+        assert (one.calls.count(BUNDLE), two.calls.count(BUNDLE)) == (1, 1)
+
+
+async def test_a_bundle_whose_workers_are_lost_three_times_fails(tmp_path: Path) -> None:
+    async with cluster() as workers, bundling(tmp_path) as take:
+        peer = await workers.add("one", **{BUNDLE: hangs_up})
+        with pytest.raises(WorkerLost, match="the worker one was lost"):
+            await take("http://127.0.0.1:9/", workers.address)
+        assert peer.calls.count(BUNDLE) == 3
+
+
+async def test_a_stop_ends_the_wait_for_a_bundle(tmp_path: Path) -> None:
+    never = asyncio.Event()
+
+    async def silent(_: dict[str, Any]) -> bytes | None:
+        await never.wait()
+        return None
+
+    async with cluster() as workers, bundling(tmp_path) as take:
+        peer = await workers.add("one", **{BUNDLE: silent})
+        context = MemoryContext()
+        running = asyncio.create_task(take("http://127.0.0.1:9/", workers.address, context))
+        await until(lambda: BUNDLE in peer.calls)
+        context.stop()
+        head, _ = await running
+    assert head["size_bytes"] == 0
+    assert not context.pages
+
+
+async def test_a_part_that_no_cluster_carries_is_missing_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_taking, "MOST_PART_BYTES", 100)
+    async with cluster() as workers, bundling(tmp_path) as take:
+        await workers.add("one")
+        with served(shop) as site:
+            _, context = await take(f"{site}/", workers.address, include="dom,phash")
+    dom, phash = context.pages
+    assert dom["error"] == "The part is larger than the 8 MiB that a cluster carries."
+    assert (phash["part"], phash.get("error")) == ("phash", None)
+
+
+async def test_a_worker_that_ends_takes_no_bundle() -> None:
+    server = page_server.PageServer("w", 1)
+    async with server.running():
+        pass
+    terms = Terms("http://127.0.0.1:9/")
+    request = BundleRequest(terms, terms.start, ("dom",), 1_000, None, 0, True, True)
+    found = unpacked(await server.bundle(packed(request)), BundleReply, 2**20)
+    assert found.failed is not None
+    assert found.failed.what == "busy"
