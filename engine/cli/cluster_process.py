@@ -52,6 +52,8 @@ async def _run(role: str, orders: dict[str, Any]) -> None:
 
     def until_closed() -> None:
         sys.stdin.read()
+        # Dask logs connections that end with the other processes as errors.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         loop.call_soon_threadsafe(stop.set)
         time.sleep(LAST_S)  # on this thread; the loop ends in order meanwhile
         os._exit(1)

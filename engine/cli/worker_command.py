@@ -1,4 +1,4 @@
-"""`octask worker`: load pages for the crawls of a Dask cluster, until Ctrl-C."""
+"""`octask worker`: load pages for the tasks of a Dask cluster, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ NEWS: Final = "engine.cluster.dask_worker"  # the logger of what happens to a wo
 def worker(
     address: str, slots: int, name: str | None, home: Path | None, root: Path | None, as_json: bool
 ) -> None:
-    """Load pages for the crawls that use the Dask scheduler at ADDRESS, until Ctrl-C.
+    """Load pages for the tasks that use the Dask scheduler at ADDRESS, until Ctrl-C.
 
-    ADDRESS is tcp://HOST:PORT, or tls://HOST:PORT with the certificates of Dask's own settings.
+    ADDRESS is tcp://HOST:PORT, or tls://HOST:PORT with the certificates of Dask's own settings. Its
+    default is OC_CLUSTER.
     Whoever reaches the scheduler or this worker over tcp:// can run programs here.
     """
     log_to_file()

@@ -42,7 +42,7 @@ from engine.cluster.page_records import (
 )
 from engine.cluster.page_server import OWN_MARGIN_S, START_S
 from engine.cluster.wire import WireError
-from engine.cluster.worker_pool import NotReached, PoolWorker, Tell, WorkerPool
+from engine.cluster.worker_pool import NotReached, PoolWorker, Tell, WorkerPool, workers_of
 from engine.model.addresses import address_of
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
@@ -212,6 +212,29 @@ def _bundle_of(request: BundleRequest, data: object) -> BundleReply:
     return reply
 
 
+def _tls(address: ClusterAddress) -> ssl.SSLContext | None:
+    """Return the certificates for a scheduler; imports Dask, which takes half a second.
+
+    Raises:
+        ClusterNotInstalled, ClusterWithoutCertificate
+        ClusterUnreachable: Dask's settings forbid connections without certificates.
+    """
+    if address.scheme == "tls":
+        return tls_of_dask(address, "client")
+    if import_library("dask.config").get("distributed.comm.require-encryption", None):
+        raise ClusterUnreachable(address=address, reason=_ENCRYPTED_ONLY)
+    return None
+
+
+def probe_cluster(address: ClusterAddress, limit_s: float) -> int:
+    """Return the number of workers that the scheduler at this address lists.
+
+    Raises:
+        ClusterUnreachable: it does not answer within `limit_s` seconds; and as `open_cluster`.
+    """
+    return asyncio.run(workers_of(address, _tls(address), limit_s))
+
+
 @contextlib.asynccontextmanager
 async def open_cluster(
     address: ClusterAddress, terms: Terms, tell: Tell, refuse: Refuse, browser_path: str | None
@@ -224,15 +247,13 @@ async def open_cluster(
         ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed.
     """
     async with contextlib.AsyncExitStack() as stack:
-        tls: ssl.SSLContext | None = None
+        tls: ssl.SSLContext | None
         await asyncio.to_thread(import_library, "distributed.security")
         if address.local:
             local = local_cluster(address.local, terms.pages, browser_path, tell)
             address, tls = await stack.enter_async_context(local)
-        elif address.scheme == "tls":
-            tls = await asyncio.to_thread(tls_of_dask, address, "client")
-        elif import_library("dask.config").get("distributed.comm.require-encryption", None):
-            raise ClusterUnreachable(address=address, reason=_ENCRYPTED_ONLY)
+        else:
+            tls = await asyncio.to_thread(_tls, address)
         pool = WorkerPool(address, terms.pages, tell, tls)
         await stack.enter_async_context(pool.following())
         yield ClusterPages(pool, terms, refuse)

@@ -8,6 +8,7 @@ that nothing can be unpickled, and it refuses a length before it reads any of th
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import struct
 from collections.abc import Mapping
@@ -29,6 +30,10 @@ _HANDSHAKE: Final = {"compression": None, "python": (3, 11, 0), "pickle-protocol
 
 class WireError(Exception):
     """The peer broke the protocol, or the connection ended; its text is the reason."""
+
+
+class NoHandshake(WireError):
+    """The peer accepted the connection, and ended it instead of greeting."""
 
 
 class Misbehaviour(WireError):
@@ -94,8 +99,10 @@ class Wire:
                 try:
                     await wire._send(_HANDSHAKE)
                     await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
-                except BaseException:
+                except BaseException as failed:
                     wire.abort()
+                    if type(failed) is WireError:
+                        raise NoHandshake(str(failed)) from failed
                     raise
         except TimeoutError:
             raise WireError(f"no connection within {limit_s:g} s") from None
@@ -161,6 +168,8 @@ class Wire:
 def _reason(failed: Exception) -> str:
     if isinstance(failed, ssl.SSLError):
         return f"no secure connection ({failed.reason or 'TLS'})"
+    if isinstance(failed, socket.gaierror):
+        return "its name cannot be resolved"
     if isinstance(failed, ConnectionRefusedError):
         return "connection refused"
     if isinstance(failed, ConnectionError):

@@ -31,8 +31,8 @@ from engine.cluster.page_records import (
     check_hello,
     unpacked,
 )
-from engine.cluster.wire import CONNECT_S, Misbehaviour, Wire, WireError
-from engine.cluster.worker_facts import WorkerFacts, listed_workers
+from engine.cluster.wire import CONNECT_S, Misbehaviour, NoHandshake, Wire, WireError
+from engine.cluster.worker_facts import Listed, WorkerFacts, listed_workers
 from engine.model.cluster_workers import WorkerState, WorkerView
 from engine.model.errors import BrowserFailed, EngineError
 
@@ -396,7 +396,7 @@ class WorkerPool:
                 return
             except WireError as failed:
                 if time.monotonic() >= deadline_s or isinstance(failed, Misbehaviour):
-                    raise ClusterUnreachable(address=self._scheduler, reason=failed) from failed
+                    raise unreachable(self._scheduler, failed) from failed
             await asyncio.sleep(LOOK_S)
 
     async def _follow(self) -> None:
@@ -438,9 +438,7 @@ class WorkerPool:
         """
         if self._wire is None:
             self._wire = await Wire.open(self._scheduler, self._tls)
-        fields = {"n_workers": -1}
-        found = await self._wire.call("identity", fields, CALL_S, _MOST_LIST_BYTES, msgspec.Raw)
-        listed = listed_workers(found)
+        listed = await _listed(self._wire)
         for address, entry in listed.items():
             if address not in self._workers and len(self._workers) < MOST_WORKERS:
                 with contextlib.suppress(ValueError):
@@ -518,6 +516,42 @@ class WorkerPool:
         if self._wire is not None:
             self._wire.abort()
             self._wire = None
+
+
+async def _listed(wire: Wire) -> dict[str, Listed]:
+    """Return the workers that a scheduler lists, by address. Raises WireError."""
+    fields = {"n_workers": -1}
+    found = await wire.call("identity", fields, CALL_S, _MOST_LIST_BYTES, msgspec.Raw)
+    return listed_workers(found)
+
+
+async def workers_of(scheduler: ClusterAddress, tls: ssl.SSLContext | None, limit_s: float) -> int:
+    """Return the number of workers that a scheduler lists.
+
+    Raises:
+        ClusterUnreachable: it does not answer within `limit_s` seconds.
+    """
+    wire: Wire | None = None
+    try:
+        async with asyncio.timeout(limit_s):
+            wire = await Wire.open(scheduler, tls, limit_s)
+            return len(await _listed(wire))
+    except WireError as failed:
+        raise unreachable(scheduler, failed) from failed
+    except TimeoutError:
+        reason = f"no answer within {limit_s:g} s"
+        raise ClusterUnreachable(address=scheduler, reason=reason) from None
+    finally:
+        if wire is not None:
+            wire.abort()
+
+
+def unreachable(scheduler: ClusterAddress, failed: WireError) -> ClusterUnreachable:
+    """Return the error of a scheduler that cannot be used, for this reason."""
+    reason = str(failed)
+    if isinstance(failed, NoHandshake) and scheduler.scheme == "tcp":
+        reason = f"{failed}; a scheduler with certificates needs tls://"
+    return ClusterUnreachable(address=scheduler, reason=reason)
 
 
 def _key(workers: dict[str, PoolWorker], worker: PoolWorker) -> str:

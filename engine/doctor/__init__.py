@@ -24,7 +24,9 @@ from engine.browser import direct
 from engine.browser.chromium.consent_rules import installed_version
 from engine.browser.chromium.consent_rules import place as place_of_rules
 from engine.browser.chromium.locate import describe, locate
+from engine.cluster.cluster_address import import_library
 from engine.egress.upstream import probe_proxy
+from engine.kinds.cluster_use import default_cluster
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
@@ -52,8 +54,9 @@ SKEW_MS: Final = 2_000
 LOCK_LOOK_S: Final = 0.3
 MOST_NAMED: Final = 5
 PROXY_S: Final = 3.0
+CLUSTER_S: Final = 3.0
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "TMPDIR")
+PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "OC_CLUSTER", "TMPDIR")
 LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
 
 
@@ -155,13 +158,30 @@ def _consent_rules(_: Settings) -> list[Finding]:
     return [Finding("consent rules", "ok", text)]
 
 
-def _cluster(_: Settings) -> list[Finding]:
-    """Tell whether the libraries of clusters are installed; nothing is connected to."""
+def _cluster(settings: Settings) -> list[Finding]:
+    """Check the cluster of tasks that name none, if there is one; it gets 3 s to answer."""
     try:
         text = say("doctor.cluster", version=version("distributed"))
     except PackageNotFoundError:
         text = say("doctor.cluster.none")
-    return [Finding("cluster", "ok", text)]
+    found = [Finding("cluster", "ok", text)]
+    try:
+        address = default_cluster(settings)
+        if address is None:
+            return found
+        if address.local:
+            import_library("distributed.security")
+            return [*found, Finding("cluster", "ok", say("doctor.cluster.local", cluster=address))]
+        from engine.cluster.cluster_pages import probe_cluster  # only where a cluster is used
+
+        workers = probe_cluster(address, CLUSTER_S)
+    except EngineError as error:
+        return [*found, Finding("cluster", "problem", str(error), error.advice)]
+    if not workers:
+        text = say("doctor.cluster.empty", cluster=address)
+        return [*found, Finding("cluster", "warning", text)]
+    text = say("doctor.cluster.workers", cluster=address, workers=workers)
+    return [*found, Finding("cluster", "ok", text)]
 
 
 def beside(root: Path, *, watch_only: bool) -> list[Finding]:

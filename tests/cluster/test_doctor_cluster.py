@@ -1,0 +1,81 @@
+"""`octask doctor` looks at the default cluster; an unusable scheduler is told with the way out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from engine import doctor
+from engine.cluster.cluster_address import ClusterUnreachable, cluster_address
+from engine.cluster.worker_pool import workers_of
+from engine.doctor import Finding
+from engine.model.config import Settings
+from tests.cluster.dask_peers import cluster
+from tests.support.ports import free_port
+
+
+async def found(home: Path, default: str) -> list[Finding]:
+    """What doctor tells of this default cluster, after the line about the library."""
+    settings = Settings(home=home, root=home / "tasks", environ={"OC_CLUSTER": default})
+    library, *others = await asyncio.to_thread(doctor._cluster, settings)
+    assert library.text.startswith("Dask ")
+    return others
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "CLUSTER_S", 60.0)
+
+
+async def test_without_a_default_cluster_nothing_is_looked_for(tmp_path: Path) -> None:
+    assert await found(tmp_path, "none") == []
+
+
+async def test_an_embedded_cluster_is_named(tmp_path: Path) -> None:
+    (one,) = await found(tmp_path, "local:3")
+    assert (one.state, one.text) == (
+        "ok",
+        "crawls and evidence bundles that name no cluster use local:3",
+    )
+
+
+async def test_the_workers_of_a_scheduler_are_counted(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        (empty,) = await found(tmp_path, workers.address)
+        await workers.add("one")
+        await workers.add("two")
+        (two,) = await found(tmp_path, workers.address)
+    assert (empty.state, empty.text) == (
+        "warning",
+        f"{workers.address} answers and has no worker; tasks wait for one",
+    )
+    assert (two.state, two.text) == ("ok", f"{workers.address} answers; workers: 2")
+
+
+async def test_what_is_no_address_and_what_does_not_answer_are_problems(tmp_path: Path) -> None:
+    (wrong,) = await found(tmp_path, "head:8786")
+    assert wrong.state == "problem"
+    assert "OC_CLUSTER: must be tcp://HOST:PORT" in wrong.text
+    with free_port() as port:
+        (away,) = await found(tmp_path, f"tcp://127.0.0.1:{port}")
+    assert (away.state, away.text) == (
+        "problem",
+        f"The cluster tcp://127.0.0.1:{port} cannot be reached: connection refused.",
+    )
+
+
+async def test_a_server_that_ends_the_greeting_may_need_certificates() -> None:
+    def ends(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(ends, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ClusterUnreachable, match="a scheduler with certificates needs tls://"):
+            await workers_of(cluster_address(f"tcp://127.0.0.1:{port}"), None, 60.0)
+
+
+async def test_a_name_that_does_not_exist_is_told_as_such() -> None:
+    with pytest.raises(ClusterUnreachable, match="its name cannot be resolved"):
+        await workers_of(cluster_address("tcp://nowhere.invalid:8786"), None, 60.0)
