@@ -11,8 +11,9 @@ import os
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -29,6 +30,7 @@ from tests.support.memory_context import MemoryContext
 
 REPO = Path(__file__).resolve().parents[2]
 AGAIN_S = 15.0
+MINUTE_S = 60.0
 
 
 def cluster_processes(role: str = "") -> list[psutil.Process]:
@@ -44,11 +46,36 @@ def cluster_processes(role: str = "") -> list[psutil.Process]:
     return found
 
 
-class Fire:
-    """Kills a worker after each `every` pages, and the scheduler after each `every_scheduler`."""
+Due = Callable[[int], str]
+"""Returns the role of the process to kill after so many pages; empty: none."""
 
-    def __init__(self, every: int, every_scheduler: int) -> None:
-        self.every, self.every_scheduler = every, every_scheduler
+
+def by_pages(every: int, every_scheduler: int) -> Due:
+    """A worker after each `every` pages, and the scheduler after each `every_scheduler`."""
+    return lambda done: (
+        "scheduler" if done % every_scheduler == 0 else "worker" if done % every == 0 else ""
+    )
+
+
+def by_minute() -> Due:
+    """One worker a minute."""
+    killed_s = time.monotonic()
+
+    def due(_: int) -> str:
+        nonlocal killed_s
+        if time.monotonic() - killed_s < MINUTE_S:
+            return ""
+        killed_s = time.monotonic()
+        return "worker"
+
+    return due
+
+
+class Fire:
+    """Kills the processes that `due` names."""
+
+    def __init__(self, due: Due) -> None:
+        self._due = due
         self.kills = Counter[str]()
         self.again_s = 0.0
         self._killed_at_s: float | None = None
@@ -57,11 +84,10 @@ class Fire:
         if self._killed_at_s is not None:
             self.again_s = max(self.again_s, time.monotonic() - self._killed_at_s)
             self._killed_at_s = None
-        if units.done % self.every_scheduler == 0:
-            self._kill("scheduler")
-            self._killed_at_s = time.monotonic()
-        elif units.done % self.every == 0:
-            self._kill("worker")
+        if role := self._due(units.done):
+            self._kill(role)
+            if role == "scheduler":
+                self._killed_at_s = time.monotonic()
 
     def _kill(self, role: str) -> None:
         for process in cluster_processes(role)[:1]:
@@ -69,30 +95,49 @@ class Fire:
             self.kills[role] += 1
 
 
-async def crawl_under_fire(
-    home: Path, path: str, pages: int, fire: Fire, **given: Any
-) -> dict[str, Any]:
-    """Crawl `pages` pages of the site below `path` under `fire`; what came of it."""
+class Run(NamedTuple):
+    """A crawl of `pages` pages below `path`, with what is killed and further arguments."""
+
+    path: str
+    pages: int
+    due: Due
+    given: dict[str, Any]
+
+
+async def crawl_under_fire(home: Path, run: Run) -> dict[str, Any]:
+    """Crawl a site under fire; what came of it."""
+    fire = Fire(run.due)
     context = MemoryContext(on_page=fire.on_page)
     kind = KINDS["crawl"]
     assert kind.parse_here is not None
     tools = Tools(Settings.at(home=home), BrowserSession(os.environ.get("OC_BROWSER")))
-    with Site(pages=pages) as site:
-        usual = {"url": f"{site.url}{path}", "scope": f"{site.url}{path}**", "max_pages": pages}
-        usual |= {"delay_ms": 0, "max_depth": 100, "concurrency": 4, "cluster": "local:2"}
+    with Site(pages=run.pages) as site:
+        start = f"{site.url}{run.path}"
+        usual = {"url": start, "scope": f"{start}**", "max_pages": run.pages}
+        usual |= {"delay_ms": 0, "max_depth": 10_000, "concurrency": 4, "cluster": "local:2"}
+        began_s = time.monotonic()
         try:
-            await kind.body(kind.parse_here({**usual, **given}, tools), context, tools)
+            await kind.body(kind.parse_here({**usual, **run.given}, tools), context, tools)
         finally:
             await tools.browser.aclose()
+        lasted_s = time.monotonic() - began_s
     times = Counter(page["url"] for page in context.pages)
     return {
         "pages": len(times),
         "doubled": sum(times.values()) - len(times),
         "failed": sum("error" in page for page in context.pages),
+        "displaced": _displaced([page["depth"] for page in context.pages]),
         "kills": dict(fire.kills),
         "again_s": round(fire.again_s, 1),
+        "lasted_s": round(lasted_s),
         "left": len(cluster_processes()),
     }
+
+
+def _displaced(depths: list[int]) -> int:
+    """Return by how many places a page came too late for the breadth-first order, at most."""
+    order = sorted(range(len(depths)), key=lambda at: depths[at])
+    return max((at - place for place, at in enumerate(order)), default=0)
 
 
 def measure(*, short: bool) -> Figures:
@@ -101,29 +146,33 @@ def measure(*, short: bool) -> Figures:
         import_library("distributed.security")
     except ClusterNotInstalled as missing:
         raise RigUnavailable(str(missing)) from missing
-    runs: dict[str, tuple[str, int, Fire, dict[str, Any]]] = {
-        "static": ("/", 600, Fire(50, 220), {"engine": "static", "delay_ms": 20}),
-        "browser": ("/js/", 200, Fire(30, 80), {}),
+    static: dict[str, Any] = {"engine": "static", "delay_ms": 20}
+    four = {"cluster": "local:4"}
+    runs = {
+        "static": Run("/", 600, by_pages(50, 220), static),
+        "browser": Run("/js/", 200, by_pages(30, 80), {}),
+        "static, long": Run("/", 10_000, by_minute(), {"engine": "static", **four}),
+        "browser, long": Run("/js/", 600, by_minute(), four),
     }
     if short:
-        runs = {"static": ("/", 60, Fire(20, 50), {"engine": "static", "delay_ms": 20})}
+        runs = {"static": Run("/", 60, by_pages(20, 50), static)}
     facts: dict[str, Any] = {}
     misses: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", str(REPO))  # the processes of the cluster run this program
-        for name, (path, pages, fire, given) in runs.items():
+        for name, run in runs.items():
             with tempfile.TemporaryDirectory() as home:
-                told = asyncio.run(crawl_under_fire(Path(home), path, pages, fire, **given))
+                told = asyncio.run(crawl_under_fire(Path(home), run))
             facts[name] = told
-            misses += [f"{name}: {miss}" for miss in _misses(told, pages, short=short)]
+            misses += [f"{name}: {miss}" for miss in _misses(told, run, short=short)]
     return Figures("cluster", facts, misses)
 
 
-def _misses(told: dict[str, Any], pages: int, *, short: bool) -> list[str]:
+def _misses(told: dict[str, Any], run: Run, *, short: bool) -> list[str]:
     found = [f"{told[key]} {key}" for key in ("doubled", "failed", "left") if told[key]]
-    if told["pages"] != pages:
-        found.append(f"{told['pages']} of {pages} pages")
-    if not told["kills"].get("worker") or not told["kills"].get("scheduler"):
+    if told["pages"] != run.pages:
+        found.append(f"{told['pages']} of {run.pages} pages")
+    if not told["kills"].get("worker"):
         found.append("nothing was killed")
     if told["again_s"] > most_s(AGAIN_S, short=short):
         found.append(f"the crawl went on after {told['again_s']} s")
