@@ -15,6 +15,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.browser.conftest import Pages
+from tests.support.far_limits import be_patient
 from tests.support.serving import running
 
 Opening = Callable[..., AbstractAsyncContextManager["Desk"]]
@@ -52,6 +53,11 @@ class Desk:
 
     async def script(self, code: str) -> Any:
         return (await self.call("javascript_tool", code=code)).data["value"]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture

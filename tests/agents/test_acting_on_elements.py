@@ -203,7 +203,10 @@ async def test_a_field_that_is_read_only_keeps_its_text(desk: Opening) -> None:
 
 
 @pytest.mark.parametrize("how", ["linear", "steps(4)"])
-async def test_a_click_waits_until_the_element_has_come_to_rest(desk: Opening, how: str) -> None:
+async def test_a_click_waits_until_the_element_has_come_to_rest(
+    desk: Opening, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.interact.element_actions.READY_MS", 100_000)
     async with desk() as made:
         await made.show(
             "<style>@keyframes slide {from {margin-left: 900px}}"

@@ -16,6 +16,7 @@ from engine.model.errors import InvalidArguments
 from engine.model.records import Status, Units
 from engine.service.admission import Terms
 from tests.support.engines import opened
+from tests.support.far_limits import be_patient
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "concurrency": 1}
 
@@ -215,13 +216,19 @@ async def test_an_exceeded_budget_stops_the_body(home: Path, site: Any) -> None:
 @pytest.mark.parametrize("engine_name", ["static", "browser"])
 @pytest.mark.parametrize(("domain", "opened_pages"), [("127.0.0.1", 2), ("elsewhere.test", 0)])
 async def test_a_crawl_opens_nothing_outside_of_its_allowed_domains(
-    home: Path, site: Any, engine_name: str, domain: str, opened_pages: int
+    home: Path,
+    site: Any,
+    engine_name: str,
+    domain: str,
+    opened_pages: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    be_patient(monkeypatch)
     args = {"url": site.url, **CRAWL, "engine": engine_name, "max_pages": 2}
     async with opened(home) as engine:
         terms = Terms(policy={"allowedDomains": [domain]})
         record = await engine.requests.start("crawl", args, terms=terms)
-        ended = await engine.tasks.wait(record.task_id)
+        ended = await engine.tasks.wait(record.task_id, timeout_ms=150_000)
     pages = result_of(home, record.task_id)["pages"]
     assert len([page for page in pages if not page.get("error")]) == opened_pages
     assert (ended.status == Status.COMPLETED) == bool(opened_pages)

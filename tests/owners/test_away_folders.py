@@ -6,7 +6,6 @@ import asyncio
 import errno
 import json
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from engine.model.errors import LedgerAway, LedgerWriteFailed, TaskNotFound, Tas
 from engine.model.records import Status, TaskId, TaskRecord
 from engine.service.engine import Engine
 from tests.support.endless_site import endless
-from tests.support.engines import opened, until
+from tests.support.engines import WAIT_S, opened, until
 
 STATIC: dict[str, Any] = {
     "delay_ms": 10,
@@ -131,7 +130,7 @@ async def test_a_run_waits_for_a_folder_that_is_away_and_goes_on(
 
 @pytest.mark.case("R94")
 async def test_a_cancel_waits_for_an_away_folder(home: Path, site: Any) -> None:
-    async with opened(home) as engine:
+    async with opened(home, away_s=1_000.0) as engine:  # not the end of that ends the wait
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
         await until(lambda: engine.own.run_of(TaskId(folder.name)).owner is Owner.AWAY)
@@ -139,10 +138,9 @@ async def test_a_cancel_waits_for_an_away_folder(home: Path, site: Any) -> None:
         await asyncio.sleep(1.5)  # longer than a body is given to stop
         assert not cancelling.done()
         back()
-        since = time.monotonic()
-        await cancelling
+        async with asyncio.timeout(WAIT_S):
+            await cancelling
         await until(lambda: not engine.own.owns(folder.name))
-        assert time.monotonic() - since < 30  # not the 60 s of a folder that stays away
         record = checked(folder, Status.CANCELLED)
         assert record.engine is not None
         assert record.engine.units is not None
@@ -175,7 +173,7 @@ async def test_a_folder_away_for_good_fails_the_run(home: Path, site: Any) -> No
         with pytest.raises(LedgerAway, match="away for more than"):
             await engine.commands.cancel(folder.name)
         back()
-        ended = await engine.tasks.wait(folder.name, 20_000)
+        ended = await engine.tasks.wait(folder.name, 100_000)
         assert ended.status == Status.FAILED
         assert ended.error is not None
         assert "the ledger folder was away for more than 0.5 s" in ended.error.message
@@ -211,15 +209,13 @@ async def test_closing_does_not_wait_for_an_away_ledger(home: Path, site: Any) -
 
 @pytest.mark.case("R95")
 async def test_a_removed_task_ends_at_once(home: Path, site: Any) -> None:
-    async with opened(home) as engine:
+    async with opened(home, away_s=1_000.0) as engine:  # as a folder that may come back
         folder = await crawling(engine, max_pages=1_000_000)
         gone = folder.with_name(".gone")
         folder.rename(gone)
         while gone.exists():
             shutil.rmtree(gone, ignore_errors=True)
-        since = time.monotonic()
         await until(lambda: not engine.own.owns(folder.name))
-        assert time.monotonic() - since < 30  # not the 60 s of a folder that may come back
         assert isinstance(engine.own.lost(folder.name), TaskRemoved)
         assert not folder.exists()
 

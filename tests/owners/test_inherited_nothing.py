@@ -15,13 +15,17 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.model.config import Settings
 from engine.service.engine import Engine
+from tests.support.far_limits import be_patient
 from tests.support.processes import open_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")
 
 
-async def test_browser_and_driver_hold_no_lease_and_no_lock_of_ours(home: Path) -> None:
+async def test_browser_and_driver_hold_no_lease_and_no_lock_of_ours(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are started while a lease and a task's lock are held."""
+    be_patient(monkeypatch)
     engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
     await engine.open()
     inside, go_on = threading.Event(), threading.Event()

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.ledger import machine
+from engine.ledger import machine, ownership
 from engine.ledger.lease import RUNNERS, Lease, dead_leases, is_alive
 from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owner, Ownership, owner_of
@@ -230,7 +230,9 @@ def in_container(
 
 @pytest.mark.case("R28")
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux'")
-def test_a_container_run_without_lease_lives(ledger: Ledger, task_id: str, beside: Beside) -> None:
+def test_a_container_run_without_lease_lives(
+    ledger: Ledger, task_id: str, beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its process cannot be seen from here: its lease has to stay away before it counts as dead."""
     script = LEDGER + (
         "inside = ledger.claim(ledger.create('crawl', {}).task_id).task_id\n"
@@ -238,6 +240,7 @@ def test_a_container_run_without_lease_lives(ledger: Ledger, task_id: str, besid
         "sys.stdin.readline(); lease.renew(); say(renewed=True); sys.stdin.readline()\n"
     )
     container, word = in_container(beside, script, ledger.root)
+    monkeypatch.setattr(ownership, "MISSING_S", 1_000.0)  # however late the next look comes
     (ledger.root / RUNNERS / word["nonce"]).unlink()
     assert Reaper(ledger).reap() == []
     assert owner(ledger, word["task_id"]).owner is Owner.UNKNOWN
@@ -246,6 +249,7 @@ def test_a_container_run_without_lease_lives(ledger: Ledger, task_id: str, besid
     assert owner(ledger, word["task_id"]).alive
     container.kill()
     container.wait()
+    monkeypatch.setattr(ownership, "MISSING_S", 0.5)
     (ledger.root / RUNNERS / word["nonce"]).unlink()
     until(lambda: Reaper(ledger).reap())
 

@@ -26,6 +26,7 @@ from engine.service.engine import Engine
 from engine.service.pruning import Rules
 from tests.support.endless_site import endless
 from tests.support.engines import opened, until
+from tests.support.far_limits import be_patient
 
 ENDLESS = {"delay_ms": 20, "respect_robots": False, "max_pages": 1_000_000, "max_depth": 100}
 STATIC = {**ENDLESS, "engine": "static"}
@@ -109,14 +110,18 @@ def address(monkeypatch: pytest.MonkeyPatch, site: Any) -> None:
         monkeypatch.setitem(args, "url", url)
 
 
-async def test_a_removed_crawl_frees_its_browser(home: Path, site: Any) -> None:
+async def test_a_removed_crawl_frees_its_browser(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_patient(monkeypatch)
     async with opened(home) as engine:
         folder = await crawling(engine, ENDLESS)
         deleted(folder)
         async with asyncio.timeout(60):
             await engine.tasks.join(folder.name)
         args = {**ENDLESS, "max_pages": 2}
-        record = await engine.tasks.wait((await engine.requests.start("crawl", args)).task_id)
+        again = await engine.requests.start("crawl", args)
+        record = await engine.tasks.wait(again.task_id, timeout_ms=100_000)
         assert record.status == Status.COMPLETED
         assert not folder.exists()
         assert not [run for run in engine.runs.list_runs() if run.status == "running"] or (

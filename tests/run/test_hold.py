@@ -241,7 +241,7 @@ async def test_a_time_budget_counts_from_the_start_and_not_from_the_hold(
 ) -> None:
     from engine.service.admission import Terms
 
-    terms = Terms(policy={"maxWallMs": 30_000}, enforce=True)
+    terms = Terms(policy={"maxWallMs": 1_800_000}, enforce=True)
     async with opened(home) as engine:
         await engine.start_hold.hold()
         args = {"url": site.url, **CRAWL}

@@ -20,7 +20,7 @@ from engine.model.errors import (
 )
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.text import words
-from tests.support.engines import opened, until
+from tests.support.engines import WAIT_S, opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
 
@@ -282,7 +282,7 @@ async def test_what_a_limit_of_file_sizes_forbids_ends_the_run_and_is_never_a_su
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 2}
         task_id = (await engine.requests.start("crawl", args)).task_id
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT_S):
             await engine.tasks.join(task_id)
         lost = engine.own.lost(task_id)
         record = record_of(await engine.tasks.get(task_id))

@@ -162,7 +162,7 @@ def test_of_ends_by_several_processes_and_threads_one_counts(runs: Runs, home: P
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(50)
-    assert [child.wait(50) for child in children] == [0] * len(children)
+        thread.join(150)
+    assert [child.wait(150) for child in children] == [0] * len(children)
     ends = [line["runId"] for line in transitions(home) if line["from"] == "running"]
     assert sorted(ends) == sorted(ids)

@@ -21,6 +21,7 @@ from mcp_types import CallToolResult
 from engine.model.config import Settings
 from engine.server.mcp_server import McpServer
 from engine.service.engine import Engine
+from tests.support.far_limits import be_patient
 
 Hosting = Callable[..., AbstractAsyncContextManager[Client]]
 SIDES = ("memory", "stdio", "serve")
@@ -33,6 +34,11 @@ class TaskHandle(types.Result):
 
     result_type: str = "task"
     model_config = {**types.Result.model_config, "extra": "allow"}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture

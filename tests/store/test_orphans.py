@@ -292,7 +292,7 @@ def test_orphans_end_concurrently(root: Path, ledger: Ledger, monkeypatch: pytes
         if len(inside) > 1:
             met.set()
         if not waited:
-            waited.append(met.wait(10))
+            waited.append(met.wait(60))
         inside.discard(threading.get_ident())
         flush(fd)
 

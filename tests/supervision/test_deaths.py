@@ -28,6 +28,7 @@ from tests.supervision.conftest import (
     renderers,
     until,
 )
+from tests.support.far_limits import be_patient
 
 no_stop = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
 
@@ -89,7 +90,9 @@ async def test_a_driver_that_dies_in_the_middle_costs_no_page_and_doubles_none(h
 @no_stop
 @pytest.mark.case("R73")
 @pytest.mark.parametrize("what", ["browser", "driver"])
-async def test_hung_browsers_are_replaced(place: Place, browser: Running, what: str) -> None:
+async def test_hung_browsers_are_replaced(
+    place: Place, browser: Running, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.pages = {"/": "<p>fine</p>", "/next": "<p>next</p>"}
     async with browser(Limits(look_s=0.1)) as session:
         options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
@@ -100,6 +103,8 @@ async def test_hung_browsers_are_replaced(place: Place, browser: Running, what: 
             stopped.send_signal(signal.SIGSTOP)
             with pytest.raises(BrowserGone):
                 await fetcher.fetch(f"{place.url}/next", PageOptions(timeout_ms=500))
+            if what == "browser":  # the fresh one may be slow, and does not hang
+                be_patient(monkeypatch)
             fetched = await fetcher.fetch(f"{place.url}/next", PageOptions())
             assert fetched.text == "next"
             assert await asyncio.to_thread(until, lambda: not any(map(alive, family)))

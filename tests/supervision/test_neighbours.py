@@ -218,7 +218,7 @@ async def test_a_hanging_page_has_two_attempts(home: Path, place: Place, browser
     place.pages |= dict.fromkeys(HONEST[:2], "<p>fine</p>")
     place.pages["/loop"] = "<p>loop</p><script>for (;;);</script>"
     async with browser() as session:
-        kept = await crawled(session, home, place.url, timeout_ms=1_000, retries=2)
+        kept = await crawled(session, home, place.url, timeout_ms=5_000, retries=2)
     assert [path for path, page in kept.items() if "error" in page] == ["/loop"]
     assert kept["/loop"]["attempts"] == 2
 

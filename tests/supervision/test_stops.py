@@ -43,6 +43,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.case("R74")
+@pytest.mark.usefixtures("patience")
 async def test_an_endless_script_keeps_the_browser(home: Path, place: Place) -> None:
     place.pages["/"] = "fine"
     async with opened(home) as engine:
@@ -254,7 +255,7 @@ class opened:
 
 async def run(engine: Engine, *commands: dict[str, Any], **fields: Any) -> dict[str, Any]:
     record = await engine.requests.start("commands", task(*commands, **fields))
-    await engine.tasks.wait(record.task_id, 60_000)
+    await engine.tasks.wait(record.task_id, 150_000)
     found = await engine.tasks.command_task(record.task_id)
     assert found is not None
     return found

@@ -15,17 +15,12 @@ import aiohttp
 import pytest
 
 from engine.model.config import Settings
+from engine.server.connections import HttpConnection
 from engine.server.local_server import LocalServer
 from engine.service.engine import Engine
-from tests.support.far_limits import be_patient
 
 Serving = Callable[..., AbstractAsyncContextManager["Client"]]
 WAIT_S = 60.0
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
 
 
 class Client:
@@ -96,6 +91,13 @@ class Client:
         usual |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [f"{name}: {value}" for name, value in usual.items() if value is not None]
         return "\r\n".join([line, *lines, "", ""]).encode()
+
+
+def is_held_up(server: LocalServer) -> bool:
+    """Whether the server waits with an answer for a client that does not read."""
+    assert server._server is not None
+    connections = [*server._server.server_state.connections]
+    return any(isinstance(one, HttpConnection) and one.flow.write_paused for one in connections)
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], Any]:

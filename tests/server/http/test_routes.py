@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from engine.service.rerun import Asked
 from engine.verbs.verb_table import VERBS
 from tests.commands.conftest import do, task
 from tests.server.http.conftest import Serving
+from tests.support.engines import until
 
 NOBODY = "0123456789abcdef"
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
@@ -181,13 +181,10 @@ async def test_a_wait_ends_when_its_client_leaves(serving: Serving) -> None:
             writer.write(client.head(f"POST /tasks/{task_id}/wait HTTP/1.1", **head))
             writer.write(b'{"timeout_ms": 99999999}')
             await writer.drain()
-            await _until_tasks(lambda names: any("Engine" in n or "wait" in n for n in names))
+            await until(lambda: "wait poller" in _names_of_tasks())
         server = client.server._server
         assert server is not None
-        began = time.monotonic()
-        while server.server_state.tasks:
-            assert time.monotonic() - began < 10
-            await asyncio.sleep(0.02)
+        await until(lambda: not server.server_state.tasks)
 
 
 async def test_an_envelope_is_updated_and_finished_once(serving: Serving) -> None:
@@ -426,12 +423,8 @@ async def test_mcp_is_served_beside_it(serving: Serving) -> None:
 _PLAIN = {"Accept": "application/json"}
 
 
-async def _until_tasks(found: Any) -> None:
-    """Give the request time to arrive."""
-    for _ in range(20):
-        await asyncio.sleep(0.01)
-        if found([task.get_name() for task in asyncio.all_tasks()]):
-            return
+def _names_of_tasks() -> set[str]:
+    return {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_a_file_of_a_task_is_sent_with_its_type_and_never_shown(serving: Serving) -> None:
