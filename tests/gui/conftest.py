@@ -46,6 +46,7 @@ def own_settings(tmp_path: Path) -> None:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who closes, or is asked over a bus, is not given up because the machine rested a moment."""
     monkeypatch.setattr("gui.startup.session.PATIENCE_S", 120.0)
+    monkeypatch.setattr("gui.engine_link.bridge.CLOSE_S", 60.0)  # for tasks to end in order
     monkeypatch.setattr("gui.desktop.bus.CONNECT_S", 60.0)
     monkeypatch.setattr("gui.desktop.bus.CALL_S", 60.0)
 
