@@ -312,15 +312,15 @@ import sys
 from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 import gui.app
+import gui.window.main_window
+made = gui.window.main_window.MainWindow.__init__
 def quit_soon():
     app = QApplication.instance()
     QTimer.singleShot(1500, lambda: QApplication.postEvent(app, QEvent(QEvent.Type.Quit)))
-made = gui.app.make_application
-def make():
-    app = made()
-    quit_soon()
-    return app
-gui.app.make_application = make
+def init(window, *args):
+    made(window, *args)
+    window.painted.connect(quit_soon)  # Qt drops a quit that is posted before
+gui.window.main_window.MainWindow.__init__ = init
 sys.exit(gui.app.main(["--home", sys.argv[1]]))
 """
 
