@@ -50,6 +50,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gui.engine_link.bridge.CLOSE_S", 60.0)  # for tasks to end in order
     monkeypatch.setattr("gui.desktop.bus.CONNECT_S", 60.0)
     monkeypatch.setattr("gui.desktop.bus.CALL_S", 60.0)
+    monkeypatch.setattr("gui.desktop.bus.CLOSE_S", 60.0)  # else its line is left behind
 
 
 @pytest.fixture
