@@ -28,6 +28,7 @@ from gui.startup.loop import Loop
 from tests.gui.freezes import FreezeWatch
 from tests.gui.side_ledgers import LAPTOP, a_ledger
 from tests.gui.start_dialogs import judged
+from tests.support.far_limits import be_patient
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 200.0  # catches what hangs; a crowded machine may take its time
@@ -46,8 +47,16 @@ def own_settings(tmp_path: Path) -> None:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who closes, or is asked over a bus, is not given up because the machine rested a moment."""
     monkeypatch.setattr("gui.startup.session.PATIENCE_S", 120.0)
+    monkeypatch.setattr("gui.engine_link.bridge.CLOSE_S", 60.0)  # for tasks to end in order
     monkeypatch.setattr("gui.desktop.bus.CONNECT_S", 60.0)
     monkeypatch.setattr("gui.desktop.bus.CALL_S", 60.0)
+    monkeypatch.setattr("gui.desktop.bus.CLOSE_S", 60.0)  # else its line is left behind
+
+
+@pytest.fixture
+def patient_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that starts late, because the machine rested a moment, has not failed."""
+    be_patient(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -202,6 +202,7 @@ async def test_list_keys_do_nothing_in_the_events(home: Path, site: Site) -> Non
         assert await ended(session, task_id) == "CANCELLED"
 
 
+@pytest.mark.usefixtures("patient_browser")
 async def test_the_sample_crawl_needs_no_network(home: Path) -> None:
     async with opened(home) as session:
         told = heard(session.bridge.started)

@@ -30,7 +30,10 @@ from tests.support.download_server import (
     packed_folder,
 )
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the archives are of Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the archives are of Linux"),
+    pytest.mark.usefixtures("patient_browser"),
+]
 real = pytest.mark.skipif(not DEBIAN.exists(), reason="needs the headless shell of Debian")
 
 

@@ -12,6 +12,8 @@ import pytest
 from gui.startup.session import Session
 from tests.gui.windows import opened
 
+pytestmark = pytest.mark.usefixtures("patient_browser")
+
 
 def at_once(_: Session) -> bool:
     return True

@@ -23,6 +23,7 @@ from gui.window.status_bar import StatusBar
 from tests.cluster.dask_peers import cluster
 from tests.gui.test_settings_dialog import editor, settings_of
 from tests.gui.windows import appearing, dialog_by_act, opened, until
+from tests.support.endless_site import endless
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_CLUSTER = "No task uses a cluster. Choose one in the options of a task or in Settings."
@@ -55,8 +56,9 @@ async def test_the_workers_of_a_crawl_are_shown_while_it_runs(tmp_path: Path) ->
         await workers.add("one")
         bar, bridge = session.window.status, session.bridge
         assert bar.workers.isHidden()
-        with Site(pages=60) as site:
-            args = {"url": site.url, "engine": "static", "delay_ms": 200, "max_pages": 60}
+        with Site() as site:
+            args = {"url": endless(site), "engine": "static", "delay_ms": 200}
+            args |= {"max_pages": 10_000, "max_depth": 100}
             with appearing(ClusterWorkersDialog) as opening:
                 bridge.start("crawl", {**args, "cluster": workers.address})
                 await until(lambda: bar.workers.text() == "1 worker", bridge.workers)

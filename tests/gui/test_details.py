@@ -68,7 +68,9 @@ def test_arguments_stand_beside_the_facts_where_there_is_room(
     details.resize(wide, 700)
     (box,) = details.overview.findChildren(Arguments)
     grid = details.overview.grid
-    qtbot.waitUntil(lambda: (box.mapTo(details, QPoint()).x() > grid.width()) is is_beside)
+    qtbot.waitUntil(
+        lambda: (box.mapTo(details, QPoint()).x() > grid.width()) is is_beside, timeout=60_000
+    )
     assert not box.verticalScrollBar().maximum()  # only the sheet scrolls
 
 

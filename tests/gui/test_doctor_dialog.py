@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
@@ -12,6 +13,8 @@ from gui.commands.help_dialog import DoctorDialog
 from gui.startup.session import Session
 from gui.style.theme import PlainLabel
 from tests.gui.windows import opened, press
+
+pytestmark = pytest.mark.usefixtures("patient_browser")
 
 
 def doctor_of(session: Session) -> DoctorDialog:

@@ -15,8 +15,10 @@ from gui.startup.session import Session
 from gui.tasks.columns import COLUMNS
 from tests.gui.live_tasks import ended, running, start
 from tests.gui.windows import heard, opened, until
+from tests.support.endless_site import endless
 
-QUICK: dict[str, Any] = {"engine": "static", "delay_ms": 100, "max_pages": 4}
+LONG: dict[str, Any] = {"engine": "static", "delay_ms": 1000, "max_pages": 10_000}
+LONG["max_depth"] = 100
 SPOKEN = Qt.ItemDataRole.AccessibleTextRole
 
 
@@ -49,12 +51,14 @@ async def test_the_end_of_a_chosen_task_comes_through_in_a_quiet_time(
 ) -> None:
     async with opened(home) as session:
         quiet(session)
-        other = await start(session, url=site.url, **QUICK)
-        task_id = await start(session, url=site.url, **QUICK)
+        first = endless(site, links=1)  # no crawl ends before it is chosen
+        other = await start(session, url=first, **LONG)
+        task_id = await start(session, url=first, **LONG)
         await choose(session, task_id)
         told: asyncio.Future[Any] = heard(news_of(session).told)
         session.window.acts["notify_end"].trigger()
         assert "you are notified of its end" in spoken(session, task_id)
+        endless(site, links=0)  # each next page is the last one
         (popup,) = await told
         assert isinstance(popup, Popup)
         assert popup.task_ids == (task_id,)

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QLabel
 from gui.details import event_model
 from gui.details.events import Events
 from gui.startup.session import Session
-from tests.gui.windows import app, opened, until
+from tests.gui.windows import app, heard, opened, until
 from tests.support.task_folders import task_id, write_meta
 
 BEGAN = 1_780_000_000_000
@@ -165,8 +165,9 @@ async def test_a_log_is_saved_as_it_is_shown_or_whole(tmp_path: Path, everything
     async with at_the_events(tmp_path / "home") as (session, tab):
         session.window.desk.span.choose(BEGAN, BEGAN + 4_000)
         place = tmp_path / "log"
+        saved = heard(tab.save.saved)
         tab.save.save(place, everything)
-        await until(place.exists, tab.save.saved)
+        await saved
         text = place.read_text("utf-8")
         whole = (folder / "events.jsonl").read_text("utf-8")
         assert text == (whole if everything else "".join(f"{line}\n" for line in tab.lines()))

@@ -168,10 +168,7 @@ async def test_a_place_in_the_ledger_is_refused_in_the_dialog(home: Path) -> Non
 
 
 def put_failed_crawl(home: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/"
+    url = "http://127.0.0.1:9/"  # no server of another test ever listens there
     engine = {"host": socket.gethostname(), "args": {"url": url, "engine": "static"}}
     folder = put_task(home, 1, status="FAILED", engine=engine)
     put_pages(folder, page(0, url=url), page(1, url=url + "bad", error="no", status=None))

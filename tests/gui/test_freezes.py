@@ -56,7 +56,11 @@ def test_a_slot_that_waits_is_a_freeze(qapp: QApplication) -> None:
 
 
 @pytest.mark.usefixtures("_soon")
-def test_what_holds_up_every_thread_of_the_process_is_no_freeze(qapp: QApplication) -> None:
+def test_what_holds_up_every_thread_of_the_process_is_no_freeze(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freezes, "ROUND_S", 60.0)  # no round before the loop began, either
+
     def hold_up_all(watch: FreezeWatch) -> None:
         watch.companion.end()
         time.sleep(0.2)  # nothing of this process comes round

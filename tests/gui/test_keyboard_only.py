@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -80,6 +81,7 @@ def counts(session: Session, status: str) -> int:
     return sum(status_of(session, one) == status for one in session.window.model.ids)
 
 
+@pytest.mark.usefixtures("patient_browser")
 async def test_a_crawl_is_started_found_read_and_run_again(home: Path) -> None:
     with Site(3) as site:
         async with opened(home) as session:

@@ -19,7 +19,7 @@ from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.window.main_window import MainWindow
 
-WAIT_S = 60.0
+WAIT_S = 120.0  # a browser may have to start first, on a crowded machine
 FAR_MS = 10 * 60_000
 T = TypeVar("T", bound=QDialog)
 
