@@ -25,6 +25,7 @@ from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from tests.gui.windows import WAIT_S, heard, opened, until
 from tests.hard.window_scenes import FLOOD, in_table, on_disk
+from tests.support.endless_site import endless
 from tests.support.task_folders import elsewhere, task_id, write_meta
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,7 +186,7 @@ sys.exit(app.main(["--home", home, "--new-window"]))
 
 @pytest.mark.case("R78")
 def test_closing_during_a_crawl_cancels_it(home: Path, site: Site) -> None:
-    args = {"url": site.url, "delay_ms": 0, "max_pages": 1000, "max_depth": 100}
+    args = {"url": endless(site), "delay_ms": 0, "max_pages": 10_000, "max_depth": 100}
     words = [sys.executable, "-X", "dev", "-c", CLOSED_MID_CRAWL, str(home), json.dumps(args)]
     mark = f"closed-mid-crawl-{home}"
     done = subprocess.run(
