@@ -243,6 +243,7 @@ async def test_all_tabs_begin_at_one_line(home: Path) -> None:
                 ]
 
             await settled(leaves)
+            QApplication.sendPostedEvents()  # what was just shown gets its place
             places = [one.mapTo(content, one.rect().topLeft()) for one in leaves()]
             begins[tabs.tabText(at)] = (min(p.x() for p in places), min(p.y() for p in places))
         assert {x for x, _ in begins.values()} <= {4, 5}, begins  # a list has a frame
