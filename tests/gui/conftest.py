@@ -45,12 +45,14 @@ def own_settings(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who closes, or is asked over a bus, is not given up because the machine rested a moment."""
+    """Who closes, is asked over a bus or reads a folder is not given up for a moment of rest."""
     monkeypatch.setattr("gui.startup.session.PATIENCE_S", 120.0)
     monkeypatch.setattr("gui.engine_link.bridge.CLOSE_S", 60.0)  # for tasks to end in order
     monkeypatch.setattr("gui.desktop.bus.CONNECT_S", 60.0)
     monkeypatch.setattr("gui.desktop.bus.CALL_S", 60.0)
     monkeypatch.setattr("gui.desktop.bus.CLOSE_S", 60.0)  # else its line is left behind
+    monkeypatch.setattr("gui.engine_link.bridge.SILENT_S", 60.0)
+    monkeypatch.setattr("engine.ledger.watch.ANSWER_S", 60.0)
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ async def test_the_list_finds_the_kind_and_counts_its_units(tmp_path: Path) -> N
     await engine.open()
     try:
         task_id = (await engine.requests.start("count", {"up_to": 4})).task_id
-        assert (await engine.tasks.wait(task_id, 20_000)).status == Status.COMPLETED
+        assert (await engine.tasks.wait(task_id)).status == Status.COMPLETED
         (view,) = await engine.tasks.list(query="kind:count")
         assert view.task_id == task_id
     finally:

@@ -16,9 +16,16 @@ from gui.details.page_tab import PageTab, can_be_watched, has_page
 from gui.startup.session import Session
 from tests.gui.task_views import a_view
 from tests.gui.windows import heard, opened, until
+from tests.support.far_limits import be_patient
 from tests.support.serving import served
 
 GREEN = b"<!doctype html><title>t</title><body style='background:#00c800'>"
+
+
+@pytest.fixture(autouse=True)
+def patient_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that answers late on a crowded machine is no broken one."""
+    be_patient(monkeypatch)
 
 
 @pytest.fixture

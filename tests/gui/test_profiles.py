@@ -17,6 +17,7 @@ from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import Question
 from tests.gui.windows import appearing, dialog_by_act, dialog_of, opened, press
+from tests.support.far_limits import be_patient
 from tests.support.login_site import PASSWORD, USER, LoginSite
 from tests.support.screens import screen_of_its_own
 
@@ -24,6 +25,12 @@ STATE: dict[str, Any] = {
     "cookies": [{"name": "sid", "value": "x1", "domain": "127.0.0.1", "path": "/", "expires": -1}],
     "origins": [],
 }
+
+
+@pytest.fixture(autouse=True)
+def patient_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that answers late on a crowded machine is no broken one."""
+    be_patient(monkeypatch)
 
 
 @pytest.fixture

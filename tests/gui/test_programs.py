@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,10 +20,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QLabel, QPlainTextEdit, QPushButton, QSpinBox
 
 from engine.server.hosts.host_table import HOSTS
-from engine.server.local_server import LocalServer
+from engine.server.local_server import CANCEL_S, GRACE_S, LocalServer
 from engine.server.optional_libraries import ServerNotInstalled
 from gui.context.preferences import DEFAULTS
 from gui.engine_link import program_server
+from gui.engine_link.bridge import CLOSE_S
 from gui.engine_link.program_server import ProgramServer, ServerState
 from gui.settings.program_access import server_settings
 from gui.settings.programs_part import ServerPart
@@ -241,17 +241,22 @@ async def test_lists_of_the_settings_hold_for_the_next_request(tmp_path: Path, s
 
 
 async def test_switching_off_refuses_connections_and_ends_open_ones(tmp_path: Path) -> None:
-    async with serving(tmp_path / "home") as session:
-        port, file = port_of(session), file_of(session)
+    with free_port() as port:
+        await switching_off(tmp_path / "home", port)
+
+
+async def switching_off(home: Path, port: int) -> None:
+    """Switch a server off whose host waits for ten minutes."""
+    async with serving(home, port) as session:
+        file = file_of(session)
         host = asyncio.ensure_future(play(file, "waiting"))
         await until(
             lambda: session.bridge.own_tasks or session.window.model.total, session.bridge.batch
         )
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        began = time.monotonic()
+        assert GRACE_S + CANCEL_S <= OFF_S
         session.window.preferences.set("programs.serve", False)
         await stands(session, ServerState.OFF)
-        assert time.monotonic() - began < OFF_S
         assert not listens(port)
         with suppress(ConnectionError):
             assert await reader.read() == b""
@@ -261,15 +266,17 @@ async def test_switching_off_refuses_connections_and_ends_open_ones(tmp_path: Pa
         assert session.window.status.programs.isHidden()
 
 
-async def test_the_window_closes_in_time_while_a_host_waits(tmp_path: Path) -> None:
-    async with serving(tmp_path / "home") as session:
-        port = port_of(session)
-        host = asyncio.ensure_future(play(file_of(session), "waiting"))
-        await until(lambda: session.window.model.total, session.bridge.batch)
-        began = time.monotonic()
-    assert time.monotonic() - began < 5.0
-    assert not listens(port)
-    await host
+async def test_the_window_closes_in_time_while_a_host_waits(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert GRACE_S + CANCEL_S < CLOSE_S
+    with free_port() as port:
+        async with serving(tmp_path / "home", port) as session:
+            host = asyncio.ensure_future(play(file_of(session), "waiting"))
+            await until(lambda: session.window.model.total, session.bridge.batch)
+        assert not listens(port)
+        await host  # it would have waited for ten minutes
+    assert "did not close in time" not in caplog.text
 
 
 async def test_a_port_in_use_is_told_with_a_way_out(tmp_path: Path) -> None:
@@ -297,9 +304,9 @@ async def test_a_port_in_use_is_told_with_a_way_out(tmp_path: Path) -> None:
 async def test_another_port_moves_the_server_and_the_next_window_has_the_same(
     tmp_path: Path,
 ) -> None:
-    with free_port() as port:
-        async with serving(tmp_path / "home") as session:
-            first = port_of(session)
+    with free_port() as first, free_port() as port:
+        async with serving(tmp_path / "home", first) as session:
+            assert port_of(session) == first
             token = json.loads(file_of(session).read_text())["token"]
             session.window.preferences.set("programs.port", port)
             programs = session.bridge.programs

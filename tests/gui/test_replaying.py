@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
@@ -26,8 +27,15 @@ from tests.gui.task_views import a_view
 from tests.gui.windows import dialog_by_act, dialog_of, heard, opened, press, until
 from tests.recording.conftest import Operator, read_lines
 from tests.recording.conftest import until as become
+from tests.support.far_limits import be_patient
 
 SECRET = "hunter2-zz9"
+
+
+@pytest.fixture(autouse=True)
+def patient_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that answers late on a crowded machine is no broken one."""
+    be_patient(monkeypatch)
 
 
 def overview_buttons(window: MainWindow) -> list[str]:

@@ -29,6 +29,7 @@ from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import Question
 from gui.tasks.columns import COLUMN_AT, COLUMNS
+from tests.gui.live_tasks import ended
 from tests.gui.task_views import a_view
 from tests.gui.windows import appearing, dialog_by_act, dialog_of, heard, opened, press, until
 from tests.schedules.changing_site import ChangingSite
@@ -76,7 +77,7 @@ async def test_a_task_is_repeated_from_its_menu_and_its_changes_are_shown(
         told = heard(session.bridge.started)
         session.bridge.start("crawl", {"url": shop.url, **FAST})
         (first,) = await told
-        await session.bridge.engine.tasks.wait(first.task_id)
+        assert await ended(session, first.task_id) == "COMPLETED"  # and its row is there
         window.table.select_ids([first.task_id])
         await until(lambda: window.acts["repeat"].isEnabled(), session.bridge.batch)
         form = await dialog_by_act(window, "repeat", RepeatDialog)

@@ -214,12 +214,11 @@ async def test_the_text_of_an_empty_tab_stands_in_its_middle(home: Path) -> None
             details.restore_state(key)
             page = tabs.currentWidget()
 
-            def notes(page: QWidget = page, text: str = text) -> list[QLabel]:
+            def in_its_middle(page: QWidget = page, text: str = text) -> list[QLabel]:
                 found = (one for one in page.findChildren(QLabel) if one.isVisible())
-                return [one for one in found if one.text() == text]
+                return [one for one in found if one.text() == text and in_middle(one, page)]
 
-            await settled(notes)
-            assert in_middle(notes()[0], page), key
+            await settled(in_its_middle)  # what was just shown has its place with the next layout
 
 
 async def test_all_tabs_begin_at_one_line(home: Path) -> None:
@@ -244,6 +243,7 @@ async def test_all_tabs_begin_at_one_line(home: Path) -> None:
                 ]
 
             await settled(leaves)
+            QApplication.sendPostedEvents()  # what was just shown gets its place
             places = [one.mapTo(content, one.rect().topLeft()) for one in leaves()]
             begins[tabs.tabText(at)] = (min(p.x() for p in places), min(p.y() for p in places))
         assert {x for x, _ in begins.values()} <= {4, 5}, begins  # a list has a frame

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -111,7 +110,7 @@ def test_windows_that_save_in_the_same_instant_keep_the_values_of_all(file: Path
         window.stdin.write("go\n")
         window.stdin.flush()
     for window in windows:
-        window.communicate(timeout=60)
+        window.communicate(timeout=150)  # 64 saves, each to the disk
         codes.append(window.returncode)
     assert codes == [0] * len(KEYS)
     every = [key for keys in KEYS for key in keys]
@@ -136,13 +135,15 @@ def test_what_is_saved_while_another_saves_is_not_taken_back(file: Path) -> None
 
 
 @pytest.mark.usefixtures("qapp")
-def test_a_lock_that_is_held_for_long_stops_no_window(file: Path) -> None:
+def test_a_lock_that_is_held_for_long_stops_no_window(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file.parent.mkdir()
     here = Preferences(file)
-    began = time.monotonic()
+    assert LOCK_S < 1
     with locked(file):
         here.set(THEME, "dark")
-    assert time.monotonic() - began < LOCK_S + 5
+        assert "is saved without its lock" in caplog.text
     assert Preferences(file).get(THEME, str) == "dark"
 
 

@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.engine_link.scheduling import Debounce, Throttle
 
-LONG_MS = 3_600_000
+LONG_MS, WAIT_MS = 3_600_000, 60_000
 
 
 class _Calls(QObject):
@@ -25,7 +25,7 @@ def test_a_throttle_calls_once_for_many_requests(qtbot: QtBot) -> None:
     for _ in range(20):
         throttle.request()
     assert (calls.number, throttle.is_pending) == (0, True)
-    qtbot.waitUntil(lambda: calls.number > 0)
+    qtbot.waitUntil(lambda: calls.number > 0, timeout=WAIT_MS)
     assert (calls.number, throttle.is_pending) == (1, False)
 
 
@@ -33,7 +33,7 @@ def test_a_leading_throttle_delays_the_second_call_only(qtbot: QtBot) -> None:
     calls = _Calls()
     throttle = Throttle(calls, LONG_MS, calls.call, leading=True)
     throttle.request()
-    qtbot.waitUntil(lambda: calls.number == 1)
+    qtbot.waitUntil(lambda: calls.number == 1, timeout=WAIT_MS)
     throttle.request()
     qtbot.wait(20)
     assert (calls.number, throttle.is_pending) == (1, True)
@@ -47,10 +47,10 @@ def test_only_debounce_is_postponed_by_further_requests(qtbot: QtBot) -> None:
         each.request()
         each.interval_ms = 1
         each.request()
-    qtbot.waitUntil(lambda: debounced.number == 1)
+    qtbot.waitUntil(lambda: debounced.number == 1, timeout=WAIT_MS)
     assert throttled.number == 0
     throttle.expedite()
-    qtbot.waitUntil(lambda: throttled.number == 1)
+    qtbot.waitUntil(lambda: throttled.number == 1, timeout=WAIT_MS)
 
 
 def test_a_pending_call_is_made_at_once_or_dropped() -> None:

@@ -18,7 +18,7 @@ from gui.details.unit_list import Items, UnitList, UnitModel
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_result_tabs import settled, tab_of
 from tests.gui.test_result_viewer import viewer_of
-from tests.gui.windows import opened
+from tests.gui.windows import FAR_MS, opened
 
 FACTS = {
     "content_type": "text/html",
@@ -237,9 +237,14 @@ async def test_a_mistake_in_the_search_is_shown_and_can_be_corrected(home: Path)
     put_crawl(home)
     async with opened(home) as session:
         units = (await viewer_of(session, 1)).pages
+        patience = units.mistake._patience
+        pause_ms, patience.interval_ms = patience.interval_ms, FAR_MS
         assert await searched(units, "absent", 0) == []
         assert await searched(units, "wrods:<100", 3) == [0, 1, 2]
         assert not units.mistake.isVisible(), "nobody is interrupted while typing"
+        assert patience.is_pending
+        patience.interval_ms = pause_ms
+        patience.request()  # the pause begins now, not while this machine rested
         await settled(units.mistake.isVisible)
         assert "‘wrods’" in units.mistake.sentence.text()
         assert units.mistake.mend.text() == "Write words:<100"

@@ -26,6 +26,7 @@ from gui.context.preferences import Memory
 from gui.settings.settings_dialog import SettingsDialog
 from tests.gui.windows import opened, press
 from tests.support.engines import until
+from tests.support.far_limits import FAR_S
 from tests.support.update_server import PAGE, certificate, update_server
 
 
@@ -39,6 +40,7 @@ def server(certificate_file, monkeypatch):
     for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate_file))
+    monkeypatch.setattr("engine.service.update_check.LIMIT_S", FAR_S)
     with update_server(certificate_file) as seen:
         yield seen
 

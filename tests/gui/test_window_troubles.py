@@ -128,14 +128,18 @@ async def test_a_passing_error_gives_way_to_what_lasts(home: Path) -> None:
         assert banner.title == ""  # closed by hand once: not told again
 
 
+def without_end(site: Any) -> dict[str, Any]:
+    """A crawl with one page after the other, as long as these have links."""
+    long = {"max_pages": 10_000, "max_depth": 100, "delay_ms": 500}
+    return {**FAST, **long, "url": endless(site, links=1)}
+
+
 @pytest.mark.case("R94")
 async def test_a_running_task_stays_while_its_ledger_is_away(home: Path, site: Any) -> None:
     root, aside = home / "tasks", home / "aside"
     async with opened(home) as session:
         window, model = session.window, session.window.model
-        task_id = await start(
-            session, **{**FAST, "url": endless(site), "delay_ms": 50, "max_pages": 60}
-        )
+        task_id = await start(session, **without_end(site))
         await until(lambda: (root / task_id / "pages.jsonl").exists(), session.bridge.batch)
         root.rename(aside)
         await until(lambda: getattr(model.view_of(task_id), "away", False), session.bridge.batch)
@@ -147,6 +151,7 @@ async def test_a_running_task_stays_while_its_ledger_is_away(home: Path, site: A
         assert "wait for it" in window.banner.accessibleName()
         assert window.area.state == "table"
         aside.rename(root)
+        endless(site, links=0)  # its end, and not before
         assert await ended(session, task_id) == "COMPLETED"
         await until(lambda: not window.banner.title, session.bridge.health)
 
@@ -157,9 +162,7 @@ async def test_a_task_with_a_lost_folder_fails(home: Path, site: Any, what: str)
     root, aside = home / "tasks", home / "aside"
     async with opened(home, away_s=0.3) as session:
         window = session.window
-        task_id = await start(
-            session, **{**FAST, "url": endless(site), "delay_ms": 50, "max_pages": 1_000}
-        )
+        task_id = await start(session, **without_end(site))
         await until(lambda: (root / task_id / "pages.jsonl").exists(), session.bridge.batch)
         place = root if what == "ledger" else root / task_id
         told = heard(session.bridge.failed)
@@ -210,8 +213,9 @@ async def test_list_and_overview_tell_the_same_age(home: Path, site: Any) -> Non
 @pytest.mark.skipif(os.name == "nt", reason="xdg-open is a program of X11 desktops")
 @pytest.mark.parametrize("code", [0, 3])
 async def test_a_desktop_without_a_file_manager_gets_the_path_to_copy(
-    home: Path, tmp_path: Path, code: int
+    home: Path, tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("gui.style.questions.OPENER_LOOKS", 10_000)  # a program may start late
     opener = tmp_path / "xdg-open"
     opener.write_text(f"#!/bin/sh\nexit {code}\n")
     opener.chmod(0o700)

@@ -114,7 +114,7 @@ async def crawl_under_fire(home: Path, run: Run) -> dict[str, Any]:
     with Site(pages=run.pages) as site:
         start = f"{site.url}{run.path}"
         usual = {"url": start, "scope": f"{start}**", "max_pages": run.pages}
-        usual |= {"delay_ms": 0, "max_depth": 10_000, "concurrency": 4, "cluster": "local:2"}
+        usual |= {"delay_ms": 0, "max_depth": 100, "concurrency": 4, "cluster": "local:2"}
         began_s = time.monotonic()
         try:
             await kind.body(kind.parse_here({**usual, **run.given}, tools), context, tools)
