@@ -199,7 +199,7 @@ async def test_an_answer_that_breaks_off_is_counted(home: Path, rich: Rich) -> N
 
 async def test_what_a_worker_loads_is_kept(home: Path, rich: Rich) -> None:
     async with opened(home) as engine:
-        task = await crawled(engine, f"{rich.url}/busy", max_pages=1, timeout_ms=5_000)
+        task = await crawled(engine, f"{rich.url}/busy", max_pages=1, timeout_ms=60_000)
     kept = records(archive_of(home, task.task_id))
     assert responses(kept, "/worker.js")
     assert responses(kept, "/from-worker.txt")[0].body == b"for the worker"

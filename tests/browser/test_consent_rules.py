@@ -182,7 +182,7 @@ async def test_a_cancelled_download_leaves_a_server_that_sends_byte_after_byte()
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, asyncio.timeout(20):
+    async with server, asyncio.timeout(60):
         loading = asyncio.create_task(download(seen.append, f"http://127.0.0.1:{port}/npm"))
         await until(lambda: bool(seen))
         loading.cancel()
@@ -194,7 +194,7 @@ async def test_a_cancelled_download_leaves_a_server_that_sends_byte_after_byte()
 @pytest.mark.usefixtures("pinned")
 async def test_a_cancelled_download_installs_nothing() -> None:
     def slow(_: Request) -> Answer:
-        return Answer(b"x" * 100_000, delay_s=0.5)
+        return Answer(stops="before")
 
     with served(slow) as url, pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):

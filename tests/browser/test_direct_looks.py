@@ -65,6 +65,7 @@ LOOKS: dict[str, tuple[BrowserLook, str | None]] = {
 }
 # Frames of other sites have no process of their own in a usual headless browser.
 APART = "--site-per-process"
+TOLD = PageOptions(wait_for="#told", timeout_ms=100_000)
 
 
 async def told(
@@ -76,7 +77,7 @@ async def told(
     other.heard.clear()
     async with session.fetcher(options) as fetcher:
         found = [
-            await fetcher.fetch(f"{own.url}/", PageOptions(fresh=fresh, wait_for="#told"))
+            await fetcher.fetch(f"{own.url}/", msgspec.structs.replace(TOLD, fresh=fresh))
             for fresh in (False, True)
         ]
     heard = sorted(
@@ -108,6 +109,7 @@ def expect_nested_alike(texts: list[str], heard: Heard) -> None:
 
 
 @pytest.mark.own_browser
+@pytest.mark.timeout(900)  # many cases in one browser
 @pytest.mark.parametrize("apart", [False, True])
 async def test_a_look_is_the_same_over_both_connections(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch, apart: bool

@@ -107,7 +107,8 @@ async def test_client_hints_name_the_browser_of_the_user_agent(
     other["/frame"] = "<script>fetch('/later')</script>"
     async with looking(sites, PIXEL) as instance:
         page = await instance.page()
-        await page.goto(own.url, wait_until="networkidle")
+        await page.goto(own.url)
+        await until(lambda: "/later" in other.paths)
     for site, path in ((own, "/"), (own, "/picture"), (other, "/frame"), (other, "/later")):
         hints = site.header(path, "sec-ch-ua")
         assert hints is not None
@@ -125,7 +126,8 @@ async def test_a_browser_without_client_hints_sends_none(sites: tuple[Listener, 
     other["/frame"] = "<script>fetch('/later')</script>"
     async with looking(sites, IPHONE) as instance:
         page = await instance.page()
-        await page.goto(own.url, wait_until="networkidle")
+        await page.goto(own.url)
+        await until(lambda: "/later" in other.paths)
         seen = await page.evaluate(SEEN)
     assert seen["agent"] == IPHONE.agent
     assert (seen["platform"], seen["brands"]) == ("iPhone", [])
@@ -150,7 +152,8 @@ async def test_frames_in_processes_of_their_own_look_alike(
         session.instance(InstanceOptions(allowed, look=IPHONE)) as instance,
     ):
         page = await instance.page()
-        await page.goto(own.url, wait_until="networkidle")
+        await page.goto(own.url)
+        await until(lambda: "/later" in other.paths)
         targets = await instance.chromium.navigation_filter._session.send("Target.getTargets")
         assert any(one["type"] == "iframe" for one in targets["targetInfos"])
         seen = [await frame.evaluate(SEEN) for frame in page.frames]

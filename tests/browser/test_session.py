@@ -86,6 +86,7 @@ async def test_no_more_tabs_are_open_than_asked_for(browsing: Making, site: Site
 async def test_tabs_that_no_page_needs_any_more_are_closed(
     browsing: Making, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("engine.browser.chromium.tab_pool.IDLE_S", 1_000.0)
     async with browsing(site.url, pages=4) as made:
         urls = [f"{site.url}/static/{number}" for number in range(1, 9)]
         await asyncio.gather(*(made.fetcher.fetch(url, PageOptions()) for url in urls))
@@ -114,7 +115,7 @@ async def test_an_unused_tab_that_does_not_close_neither_delays_a_page_nor_ends_
 
         monkeypatch.setattr(Tab, "close", close)
         monkeypatch.setattr("engine.browser.chromium.tab_pool.IDLE_S", 0.0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await made.fetcher.fetch(f"{site.url}/static/5", PageOptions())
         ends.set()
         await until(lambda: closed)
@@ -147,7 +148,8 @@ async def test_windows_that_a_page_opens_do_not_stay(browsing: Making, site: Sit
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/popup", PageOptions())
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
-        assert len(made.fetcher._crawl_context.context.pages) == 1
+        # Playwright tells of a window, and of its end, when it comes to it.
+        await until(lambda: len(made.fetcher._crawl_context.context.pages) == 1)
         assert len(made.fetcher._crawl_context.context.browser.contexts) == 1
 
 

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.cluster import local_cluster
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -19,12 +20,14 @@ from tests.support.memory_context import MemoryContext
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = 80
+START_S = 150.0  # a crowded machine needs long to load Dask in three processes
 
 
 @pytest.fixture(autouse=True)
 def this_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the processes of the cluster run this program."""
+    """Let the processes of the cluster run this program, and start as long as they need."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(local_cluster, "START_S", START_S)
 
 
 def processes() -> list[psutil.Process]:
@@ -78,7 +81,7 @@ async def test_a_stop_ends_every_process(tmp_path: Path) -> None:
         running = asyncio.create_task(
             crawled(site.url, tmp_path, context, max_pages=10_000, delay_ms=20)
         )
-        await until(lambda: len(context.pages) > 3)
+        await until(lambda: len(context.pages) > 3, START_S)
         assert len(processes()) == 3
         told = [" ".join(one.cmdline()) + str(one.environ()) for one in processes()]
         context.stop()
@@ -93,7 +96,7 @@ async def test_nobody_without_the_certificate_can_use_it(tmp_path: Path) -> None
         running = asyncio.create_task(
             crawled(site.url, tmp_path, context, max_pages=10_000, delay_ms=20)
         )
-        await until(lambda: context.pages)
+        await until(lambda: context.pages, START_S)
         ports = [
             one.laddr
             for process in processes()

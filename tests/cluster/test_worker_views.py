@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.cluster import worker_pool
+from engine.cluster import page_server, worker_pool
 from engine.cluster.cluster_address import WorkerBusy, cluster_address
 from engine.cluster.page_records import FETCH, HELLO
 from engine.cluster.wire import Misbehaviour, WireError
@@ -30,6 +30,7 @@ SLOW_MS = 100
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the scheduler and at lost workers more often than a program does."""
     monkeypatch.setattr(worker_pool, "GREET_S", 60.0)  # which ends as soon as all have answered
+    monkeypatch.setattr(page_server, "BUSY_S", 60.0)  # the first page imports its engine
     monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
     monkeypatch.setattr(worker_pool, "LAST_PAUSE_S", 0.1)
 

@@ -11,19 +11,26 @@ from typing import Any
 
 import pytest
 
+from engine.browser.interact import command_reading, command_tools
+from engine.kinds.commands import command_table
 from engine.kinds.commands.command_table import TOOLS
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
-from tests.support.far_limits import be_patient
+from tests.support.far_limits import FAR_S, be_patient
 
 Opening = Callable[..., AbstractAsyncContextManager["Booth"]]
+
+
+WAIT_MS = 180_000  # for the end of a task: many commands take their time on a crowded machine
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
+    monkeypatch.setattr(command_tools, "LAST_READ_S", FAR_S)
+    monkeypatch.setattr(command_reading, "READ_MS", FAR_S * 1_000)
 
 
 _TOOL_OF = {action: tool for tool, actions in TOOLS.items() for action in actions}
@@ -62,7 +69,7 @@ class Booth:
     async def run(self, *commands: dict[str, Any], **fields: Any) -> dict[str, Any]:
         """Run a task to its end and return it as the seed answers for it."""
         record = await self.start(*commands, **fields)
-        await self.engine.tasks.wait(record.task_id)
+        await self.engine.tasks.wait(record.task_id, WAIT_MS)
         return await self.look(record.task_id)
 
     async def start(self, *commands: dict[str, Any], **fields: Any) -> TaskRecord:
@@ -78,8 +85,12 @@ class Booth:
 
 
 @pytest.fixture
-def opened(home: Path, kept_browser: object) -> Opening:
-    """`async with opened(environ={…}) as booth:` an accepting engine on an empty home."""
+def opened(home: Path, kept_browser: object, monkeypatch: pytest.MonkeyPatch) -> Opening:
+    """`async with opened(environ={…}) as booth:` an accepting engine on an empty home.
+
+    An expectation of its tasks has as much time as every other command.
+    """
+    monkeypatch.setattr(command_table, "EXPECT_TIMEOUT_MS", command_table.DEFAULT_TIMEOUT_MS)
 
     @asynccontextmanager
     async def make(**given: Any) -> AsyncIterator[Booth]:

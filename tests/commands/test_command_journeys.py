@@ -364,12 +364,12 @@ async def test_wait_for_gone_fails_for_a_missing_frame(opened: Opening, site: Si
 
 async def test_wait_for_gone_waits_for_a_late_frame(opened: Opening, site: Site) -> None:
     late = """setTimeout(() => { const f = document.createElement("iframe");
-      f.srcdoc = "<b>in</b>"; f.onload = () => setTimeout(() => f.remove(), 300);
+      f.srcdoc = "<b>in</b>"; f.onload = () => setTimeout(() => f.remove(), 3_000);
       document.body.append(f) }, 300)"""
     site.answers["/late"] = page(f"<script>{late}</script>")
     async with opened() as booth:
         for one in (do("wait_for", gone="b"), do("expect", selector="b", state="hidden")):
-            one["args"] |= {"frame": "iframe", "timeout": 20_000}
+            one["args"] |= {"frame": "iframe", "timeout": 60_000}
             goto, look = do("goto", url=f"{site.url}/late"), "return !!window.frames.length"
             _, _, there = await results(booth, goto, one, do("evaluate", script=look))
             assert there == {"value": False} or one["args"]["action"] == "expect"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.browser.interact import command_tools
 from engine.browser.interact.command_tools import KEPT
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
@@ -102,7 +103,10 @@ async def test_history_and_closing_skip_beforeunload(opened: Opening, editor: Si
     assert closed[-1] == {"closed": True, "url": f"{editor.url}/editor", "tabs": 1}
 
 
-async def test_dialogs_set_to_stay_fail_the_navigation(opened: Opening, editor: Site) -> None:
+async def test_dialogs_set_to_stay_fail_the_navigation(
+    opened: Opening, editor: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_tools, "ASKED_MS", 1_000)  # a crowded machine asks late
     ways = {name: way(editor, name) for name in WAYS if name != "later"}
     ways |= {name: commands for name, (commands, _) in AWAY.items()}
     ways["close"] = [do("close_tab")]

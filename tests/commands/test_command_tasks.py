@@ -23,6 +23,7 @@ from engine.verbs.verb_table import VERBS
 from fixtures.site.site import Site
 from tests.commands.command_states import FOREVER, instance_options, running, states
 from tests.commands.conftest import Opening, do, mistakes, task
+from tests.support.far_limits import keep_own_limits
 from tests.support.memory_context import MemoryContext, direct_result
 
 
@@ -261,11 +262,14 @@ async def test_a_missing_secret_is_found_before_anything_is_written(opened: Open
     assert mistakes(caught.value) == {"commands[0].args.text": "missing_secret"}
 
 
-async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, site: Site) -> None:
+async def test_a_direct_call_and_a_task_give_the_same_bytes(
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_own_limits(monkeypatch)
     document = task(
         do("goto", url=f"{site.url}/static/1"),
         do("get_text", selector="h1"),
-        do("click", selector="#none", timeout=200),
+        do("click", selector="#none", timeout=3_000),  # time enough to see that it is not there
         do("reload"),
         metadata={"n": 1.0},
     )

@@ -11,7 +11,8 @@ import pytest
 from engine.browser.interact import failure_evidence
 from engine.sample.server import Answer
 from fixtures.site.site import Site
-from tests.commands.conftest import Booth, Opening, do
+from tests.commands.conftest import WAIT_MS, Booth, Opening, do
+from tests.support.far_limits import FAR_S
 
 ECHO = Answer(
     b"<title>Log in</title><style>*{font:16px monospace}</style><input id=f><p id=echo>-</p>"
@@ -20,10 +21,17 @@ ECHO = Answer(
 MISSING = do("click", selector="#nowhere", timeout=100)
 
 
+@pytest.fixture(autouse=True)
+def patient_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a picture and a source as long as a crowded machine needs for them."""
+    for limit in ("PICTURE_S", "SOURCE_S", "WHOLE_S"):
+        monkeypatch.setattr(failure_evidence, limit, FAR_S)
+
+
 async def failed(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[Path, Any]:
     """The folder of a task whose last command failed, and that command."""
     record = await booth.start(*commands, MISSING, **fields)
-    await booth.engine.tasks.wait(record.task_id)
+    await booth.engine.tasks.wait(record.task_id, WAIT_MS)
     done = await booth.look(record.task_id)
     assert done["commands"][-1]["status"] == "error", done
     return booth.folder(record.task_id), done["commands"][-1]
@@ -69,6 +77,7 @@ async def test_a_page_that_hangs_is_said_to_and_the_task_still_ends(
 ) -> None:
     monkeypatch.setattr(failure_evidence, "PICTURE_S", 0.5)
     monkeypatch.setattr(failure_evidence, "SOURCE_S", 0.5)
+    monkeypatch.setattr(failure_evidence, "WHOLE_S", 2.0)
     async with opened() as booth:
         spin = do("evaluate", script="setTimeout(() => { for (;;); }, 0)")
         folder, command = await failed(booth, do("goto", url=f"{site.url}/static/1"), spin)
@@ -80,7 +89,7 @@ async def test_a_page_that_hangs_is_said_to_and_the_task_still_ends(
 async def test_a_task_without_a_page_keeps_nothing_of_it(opened: Opening) -> None:
     async with opened() as booth:
         record = await booth.start(do("close", instanceId="inst-none"))
-        await booth.engine.tasks.wait(record.task_id)
+        await booth.engine.tasks.wait(record.task_id, WAIT_MS)
         done = await booth.look(record.task_id)
         assert done["commands"][0]["status"] == "error"
         assert "failure" not in done["commands"][0]

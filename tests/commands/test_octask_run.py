@@ -18,6 +18,7 @@ import pytest
 from engine.sample.server import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import do, task
+from tests.support.loaded_octask import FAR_LIMITS
 from tests.support.octask import run_as_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +37,7 @@ class Octask:
             "PYTHONPATH": str(ROOT),
             "PYTHONWARNINGS": "error",
             "PYTHONIOENCODING": "utf-8",
+            FAR_LIMITS: "1",
         }
 
     def file(self, name: str, value: Any) -> str:
@@ -348,7 +350,7 @@ def test_a_rerun_takes_variables_and_files(octask: Octask, site: Site, verb: str
         do("goto", url="{{site}}/login?u={{unused}}"),
         do("goto", url="{{site}}/form"),
         do("upload", selector="input", files="a.txt"),
-        do("get_text", selector="#{{word}}", timeout=5_000),
+        do("get_text", selector="#{{word}}", timeout=15_000),
     )
     values = {"site": site.url, "word": "planted-word", "unused": "planted-too"}
     given = octask.file("values.json", values)

@@ -26,8 +26,8 @@ from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import START, World
 from tests.support.engines import until
 
-OPTIONS = PageOptions(timeout_ms=20_000, settle_ms=150)
-QUIET = PageOptions(timeout_ms=20_000, settle_ms=1_000)
+OPTIONS = PageOptions(timeout_ms=100_000, settle_ms=150)
+QUIET = PageOptions(timeout_ms=100_000, settle_ms=1_000)
 PAGES = "11.0.0.7"
 WAYS = [trap.path for trap in TRAPS]
 MOVES = [

@@ -99,6 +99,7 @@ async def test_a_browser_sends_them_to_its_own_site_alone(
         page = await instance.page()
         await page.goto(f"{OWN}/")
         await settled(own, "/xhr-of-worker", "/picture-in-frame", "/xhr-of-others", "/beacon")
+        await settled(own, "/xhr", "/moved-xhr", "/picture")
         await settled(other, "/picture", "/xhr", "/moved-picture", "/moved-frame", "/moved-xhr")
     assert other.with_header("x-key") == set()
     # What a script of another site could read is opened without them.
@@ -159,10 +160,10 @@ async def test_another_task_in_the_same_browser_sends_none(
     ):
         assert first.chromium is second.chromium
         mine = await first.page()
-        await (await second.page()).goto(f"{OWN}/", wait_until="networkidle")
+        await (await second.page()).goto(f"{OWN}/")
         assert own.with_header("x-key") == set()
         await settled(own, "/inner")
-        await mine.goto(f"{OWN}/", wait_until="networkidle")
+        await mine.goto(f"{OWN}/")
         assert own.with_header("x-key") >= {"/", "/picture", "/frame", "/inner"}
 
 
@@ -195,11 +196,11 @@ async def test_requests_are_paused_only_while_a_task_has_headers(
             "Fetch.requestPaused", lambda event: paused.append(event["resourceType"])
         )
         async with session.instance(InstanceOptions(world.policy(OWN), look=LOOK)) as mine:
-            await (await mine.page()).goto(f"{OWN}/", wait_until="networkidle")
+            await (await mine.page()).goto(f"{OWN}/")
             assert "Image" in paused
-        await page.goto(f"{OWN}/", wait_until="networkidle")  # tells that nobody needs it
+        await page.goto(f"{OWN}/")  # tells that nobody needs it
         paused.clear()
-        await page.goto(f"{OWN}/", wait_until="networkidle")
+        await page.goto(f"{OWN}/")
         assert paused == ["Document"]
 
 
@@ -212,7 +213,7 @@ async def test_many_start_addresses_are_served_by_one_pattern(
     look = BrowserLook(headers=own_headers(HEADERS.pairs, many))
     options = InstanceOptions(world.policy(OWN), look=look)
     async with world.browser() as session, session.instance(options) as instance:
-        await (await instance.page()).goto(f"{OWN}/", wait_until="networkidle")
+        await (await instance.page()).goto(f"{OWN}/")
     assert own.with_header("x-key") >= {"/", "/picture"}
     assert other.with_header("x-key") == set()
     assert "/picture" in other.paths

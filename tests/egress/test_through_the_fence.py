@@ -18,7 +18,7 @@ from engine.pages.fetch import PageOptions
 from tests.egress.conftest import PUBLIC, START, World
 from tests.support.engines import until
 
-OPTIONS = PageOptions(timeout_ms=20_000, settle_ms=0)
+OPTIONS = PageOptions(timeout_ms=100_000, settle_ms=0)
 _ACCEPT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 

@@ -18,7 +18,7 @@ from fixtures.hostile.site import HostileSite
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
-LIMIT_MS = 60_000
+LIMIT_MS = 150_000
 
 
 def told(home: Path, task_id: str) -> list[dict[str, Any]]:

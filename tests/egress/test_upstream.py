@@ -21,6 +21,7 @@ from engine.model.proxies import ProxyChoice, UpstreamProxy
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.egress.test_proxy import GET, OTHER, answer, client, echo, laned, said, serving
+from tests.support.ports import free_port
 from tests.support.upstream_proxy import RecordingProxy, Wanted, upstream
 
 USER = ("ann", "pass word:ü")
@@ -321,7 +322,7 @@ async def test_an_unusual_head_of_a_site_is_relayed(world: World, sent: bytes) -
     async with serving(world, old):
         with upstream(routes={"trap.example": world.routes[PUBLIC]}) as proxy:
             async with laned(world, world.policy(proxy=chosen(proxy))) as (listener, _):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     assert await said(listener, GET % b"a") == sent
 
 
@@ -436,7 +437,8 @@ async def test_what_is_no_proxy_is_told(
 async def test_only_a_proxy_that_did_not_reach_the_server_answered_itself(
     world: World, monkeypatch: pytest.MonkeyPatch, page: int, tunnel: int, kind: str | None
 ) -> None:
-    monkeypatch.setattr("engine.egress.upstream.PROBE_S", 0.2)
+    # Only a proxy that stays silent is waited for so shortly.
+    monkeypatch.setattr("engine.egress.upstream.PROBE_S", 60.0 if tunnel else 0.2)
     asked = 0
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -523,9 +525,11 @@ async def test_a_probe_finds_what_is_wrong_before_any_page(trusted: Path, scheme
         assert wrong is not None
         with pytest.raises(ProxyRefusedUser, match=f"The proxy {proxy.url} refused"):
             await probe_proxy(wrong, ("trap.example", 443))
-        closed = chosen(proxy)
-    with pytest.raises(ProxyUnreachable, match="cannot be reached: connection refused"):
-        await probe_proxy(closed)
+    with free_port() as port:
+        closed = ProxyChoice(f"{scheme}://127.0.0.1:{port}").upstream({})
+        assert closed is not None
+        with pytest.raises(ProxyUnreachable, match="cannot be reached: connection refused"):
+            await probe_proxy(closed)
 
 
 async def test_a_proxy_whose_name_is_unknown_is_told() -> None:

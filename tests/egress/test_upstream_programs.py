@@ -22,7 +22,7 @@ from tests.support.serving import served
 from tests.trust.test_given_credentials import leaks
 
 WORD: Final = USER[1]  # which the pages of `shop` repeat
-START_S: Final = 20.0
+START_S: Final = 60.0
 ENGINES: Final = ("static", "browser")
 
 

@@ -19,6 +19,7 @@ from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
 from tests.support.octask import Octask
+from tests.support.ports import free_port
 from tests.support.serving import served
 from tests.support.upstream_proxy import RecordingProxy, upstream
 from tests.trust.test_given_credentials import PART, leaks
@@ -74,6 +75,12 @@ def shop_port() -> Iterator[int]:
 def proxy(shop_port: int) -> Iterator[RecordingProxy]:
     with upstream(user=USER, routes={HOST: shop_port, FRAME: shop_port}) as running:
         yield running
+
+
+@pytest.fixture
+def nobodys_port() -> Iterator[int]:
+    with free_port() as port:
+        yield port
 
 
 async def run(engine: Engine, kind: str, args: dict[str, Any]) -> TaskRecord:
@@ -154,14 +161,11 @@ async def test_agents_use_the_proxy_of_the_settings(
 
 @pytest.mark.parametrize("which", ["static", "browser", "evidence", "commands"])
 async def test_a_wrong_proxy_ends_the_task_with_the_way_out(
-    home: Path, kept_browser: object, proxy: RecordingProxy, which: str
+    home: Path, kept_browser: object, proxy: RecordingProxy, nobodys_port: int, which: str
 ) -> None:
     kind, args = KINDS[which]
-    gone = RecordingProxy()
-    gone.start()
-    gone.stop()
     wrong: dict[str, dict[str, Any]] = {
-        "proxy_unreachable": {"proxy": gone.url},
+        "proxy_unreachable": {"proxy": f"http://127.0.0.1:{nobodys_port}"},
         "proxy_refused_user": {"proxy": proxy.url, "proxy_username": "bob"},
         "proxy_unusable": {"proxy": "env"},
     }

@@ -16,7 +16,7 @@ from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
 
-LIMIT_MS = 500_000  # pages are ended at their limits; a crowded machine has many of those
+LIMIT_MS = 800_000  # pages are ended at their limits; a crowded machine has many of those
 
 
 class Told(NamedTuple):

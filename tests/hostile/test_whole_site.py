@@ -19,7 +19,7 @@ def _everything_in(folder: Path) -> set[Path]:
 
 
 @pytest.mark.case("R61", "R62")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_the_hostile_site_is_crawled_to_its_end_and_reaches_nothing_else(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -32,7 +32,7 @@ async def test_the_hostile_site_is_crawled_to_its_end_and_reaches_nothing_else(
             max_pages=160,
             max_depth=3,
             concurrency=4,
-            timeout_ms=8_000,
+            timeout_ms=15_000,
             exclude_patterns=[
                 *("/busy/**", "/memory**", "/slow/**", "/flood/**", "/behave/busy*"),
                 # The first of each is met; they take all of their time.

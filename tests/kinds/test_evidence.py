@@ -278,7 +278,7 @@ async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site, monkeypatch
             if task_id in views and views[task_id].units is not None:
                 break
         await engine.commands.cancel(task_id)
-        record = await engine.tasks.wait(task_id, timeout_ms=40_000)
+        record = await engine.tasks.wait(task_id, timeout_ms=150_000)
         await engine.tasks.join(task_id)
     finally:
         await engine.close()
@@ -303,7 +303,7 @@ async def test_a_living_tab_of_an_agent_is_taken_as_it_is(home, site):
             task_id = (
                 await engine.requests.start("oc_evidence_bundle", {"tab": tab, "include": "dom"})
             ).task_id
-            found[tab] = await engine.tasks.wait(task_id)
+            found[tab] = await engine.tasks.wait(task_id, 150_000)
             await engine.tasks.join(task_id)
     finally:
         await engine.close()

@@ -38,7 +38,7 @@ async def done(
 ) -> dict[str, Any]:
     """Start it, wait for it, and give its result."""
     task_id = (await desk.requests.start(kind, args, terms=Terms(contract=contract))).task_id
-    await desk.tasks.wait(task_id)
+    await desk.tasks.wait(task_id, 150_000)
     await desk.tasks.join(task_id)
     found: dict[str, Any] = json.loads((desk.settings.root / task_id / "result.json").read_bytes())
     return {**found, "task_id": task_id}
@@ -128,7 +128,7 @@ async def test_an_agent_and_a_command_go_to_the_route(home: Path, site: Site, st
     async with opened(home, allow_private=(site.url[7:],)) as engine:
         task = {"task_name": "see", "task_intention": "see", "commands": commands}
         task_id = (await engine.requests.start("commands", task)).task_id
-        await engine.tasks.wait(task_id)
+        await engine.tasks.wait(task_id, 150_000)
         ran = await engine.tasks.command_task(task_id)
         agent = [
             await engine.agents.call("navigate", {"url": start + route}, agent_id="ada")

@@ -37,7 +37,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(home, site, name):
     engine = Engine(settings, accepts=True, clock=ticking())
     await engine.open()
     try:
-        record = await engine.tasks.wait((await engine.requests.start(name, args)).task_id)
+        record = await engine.tasks.wait((await engine.requests.start(name, args)).task_id, 150_000)
         await engine.tasks.join(record.task_id)
     finally:
         await engine.close()

@@ -337,7 +337,7 @@ async def test_a_cancelled_task_keeps_what_it_took_and_a_refused_one_writes_noth
                 while not kept.exists() or kept.read_bytes().count(b"\n") < 3:
                     await asyncio.sleep(0.01)
             await engine.commands.cancel(task_id)
-            record = await engine.tasks.wait(task_id, timeout_ms=40_000)
+            record = await engine.tasks.wait(task_id, timeout_ms=150_000)
             await engine.tasks.join(task_id)
         finally:
             await engine.close()
@@ -354,7 +354,7 @@ async def test_a_refused_sitemap_fails_the_task_with_its_code(home, site):
     try:
         args = {"sitemap_url": f"{site.url}/sitemaps/entities.xml", **QUICK}
         task_id = (await engine.requests.start("crawl_sitemap", args)).task_id
-        record = await engine.tasks.wait(task_id)
+        record = await engine.tasks.wait(task_id, 150_000)
         await engine.tasks.join(task_id)
     finally:
         await engine.close()

@@ -33,7 +33,7 @@ async def opened(home, site):
 async def snapped(engine, **args):
     """The task's record, its result and its folder."""
     task_id = (await engine.requests.start("oc_session_snapshot", args)).task_id
-    record = await engine.tasks.wait(task_id)
+    record = await engine.tasks.wait(task_id, 150_000)
     await engine.tasks.join(task_id)
     folder = engine.settings.root / task_id
     return record, json.loads((folder / "result.json").read_bytes()), folder

@@ -17,7 +17,7 @@ from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from tests.support.far_limits import be_patient
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ class Running:
 
     async def stop(self) -> TaskRecord:
         await self.engine.commands.stop(self.task_id)
-        return await self.engine.tasks.wait(self.task_id)
+        return await self.engine.tasks.wait(self.task_id, timeout_ms=round(WAIT_S * 1000))
 
     def result(self) -> dict[str, Any]:
         return json.loads((self.folder / "result.json").read_text())

@@ -165,7 +165,7 @@ async def replayed(running: Running, task: dict[str, Any]) -> Any:
     }
     asked = {**task, "commands": [*task["commands"], look]}
     record = await running.engine.requests.start("commands", asked)
-    ended = await running.engine.tasks.wait(record.task_id)
+    ended = await running.engine.tasks.wait(record.task_id, timeout_ms=150_000)
     assert ended.status == Status.COMPLETED, ended.error
     folder = running.engine.settings.root / record.task_id
     last = json.loads((folder / "result.json").read_text())["commands"][-1]

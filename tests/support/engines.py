@@ -26,8 +26,8 @@ async def opened(home: Path, *, accepts: bool = True, **settings: Any) -> AsyncI
         await engine.close()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what no signal tells of (files, other processes), 60 s at the most."""
-    async with asyncio.timeout(WAIT_S):
+async def until(condition: Callable[[], object], limit_s: float = WAIT_S) -> None:
+    """Wait for what no signal tells of (files, other processes), a minute at the most."""
+    async with asyncio.timeout(limit_s):
         while not condition():
             await asyncio.sleep(0.01)

@@ -6,14 +6,17 @@ a process got no time for some seconds. Who tests one of these limits sets it ba
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 FAR_S: Final = 150.0
 LIMITS: Final = (
     "engine.browser.page.screenshot_masking.LOOK_S",
     "engine.browser.chromium.driver.ANSWER_S",
+    "engine.browser.direct.process.REAP_S",
     "engine.browser.chromium.driver.ASKED_S",
     "engine.browser.chromium.navigation_filter.FRAMES_S",
     "engine.browser.chromium.navigation_filter.SEND_S",
@@ -23,6 +26,8 @@ LIMITS: Final = (
     "engine.browser.page.crawl_tab.FEEL_S",
     "engine.browser.page.crawl_tab.SCREENSHOT_S",
     "engine.browser.page.crawl_tab.STILL_S",
+    "engine.browser.page.network_capture.DRAIN_S",
+    "engine.browser.page.network_capture.READ_S",
     "engine.browser.recording.recorder.ANSWER_S",
     "engine.browser.chromium.browser_session.SLOW_S",
     "engine.browser.recording.recorder.SCREENSHOT_S",
@@ -36,6 +41,13 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Move all of them to where no test comes; the test's own limit ends what hangs."""
     for limit in LIMITS:
         monkeypatch.setattr(limit, FAR_S)
+
+
+def stay_patient() -> None:
+    """Move all of them for the rest of this process, which is one of a test."""
+    for limit in LIMITS:
+        module, _, name = limit.rpartition(".")
+        setattr(import_module(module), name, FAR_S)
 
 
 def wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:

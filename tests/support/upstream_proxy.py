@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests.support.update_server import certificate
 
-START_S = 10.0
+START_S = 60.0
 SETTLE_TURNS = 20
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter

@@ -25,7 +25,7 @@ async def make(home: Path, site: Site, *, browser: bool) -> None:
     async with opened(home) as engine:
         terms = Terms(policy={"maxToolCalls": 9}, contract={"expected_total": 2})
         crawl = await engine.requests.start("crawl", {"url": site.url, **FAST}, terms=terms)
-        ends = [await engine.tasks.wait(crawl.task_id)]
+        ends = [await engine.tasks.wait(crawl.task_id, 150_000)]
         await engine.requests.start("browser_task", {}, terms=Terms(objective="look"))
         run = engine.goals.runs.start({"goal": "all"}, {"items": ["a"]})
         engine.goals.runs.update(run.run_id, {"completed_items": ["a"]})
@@ -38,7 +38,7 @@ async def make(home: Path, site: Site, *, browser: bool) -> None:
 
 
 async def _ended(engine: Engine, kind: str, args: Mapping[str, object]) -> TaskRecord:
-    return await engine.tasks.wait((await engine.requests.start(kind, args)).task_id)
+    return await engine.tasks.wait((await engine.requests.start(kind, args)).task_id, 150_000)
 
 
 if __name__ == "__main__":

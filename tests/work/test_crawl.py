@@ -255,7 +255,7 @@ async def test_trouble_with_one_page_stays_with_that_page(site, path, error):
 
 
 async def test_half_a_page_is_kept_and_says_so(site):
-    _, pages = await crawled(f"{site.url}/hang-body", timeout_ms=3_000, max_pages=1)
+    _, pages = await crawled(f"{site.url}/hang-body", timeout_ms=8_000, max_pages=1)
     assert (pages[0]["truncated"], pages[0]["settled"]) == (True, False)
     assert "The first half." in pages[0]["content"]
 
@@ -303,12 +303,13 @@ async def test_patterns_choose_and_exclusion_wins(site):
 async def test_a_stop_ends_a_page_that_hangs_and_keeps_the_rest(site):
     ctx = MemoryContext(on_page=lambda page, units: None)
     args = parse_crawl({"url": f"{site.url}/odd/", "engine": "static", "delay_ms": 0,
-                        "include_patterns": ["/hang"], "max_depth": 1})  # fmt: skip
+                        "include_patterns": ["/hang"], "max_depth": 1,
+                        "timeout_ms": 600_000})  # fmt: skip
     work = asyncio.create_task(crawl(args, ctx, opener(args)))
     while not site.hits["/hang"]:
         await asyncio.sleep(0.01)
     ctx.stop()
-    outcome = await asyncio.wait_for(work, 25)
+    outcome = await asyncio.wait_for(work, 60)
     assert (outcome.stopped_by, outcome.total_pages) == ("cancelled", 1)
 
 
@@ -470,7 +471,7 @@ async def test_a_page_with_nothing_to_see_is_counted(form, body, empty):
 
 
 async def test_pages_that_were_taken_too_early_are_counted(site):
-    outcome, pages = await crawled(f"{site.url}/hang-body", max_pages=1, timeout_ms=2_000)
+    outcome, pages = await crawled(f"{site.url}/hang-body", max_pages=1, timeout_ms=8_000)
     assert pages[0]["settled"] is False
     assert outcome.summary()["unsettled_pages"] == 1
 

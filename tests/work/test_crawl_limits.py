@@ -29,14 +29,14 @@ async def result_of(home: Path, url: str, kind: str = "crawl", **args: Any) -> d
 def slow(request: Request) -> Answer:
     if request.path == "/robots.txt":
         return Answer(b"", 404)
-    return Answer(CROWD.encode(), delay_s=0.2)
+    return Answer(CROWD.encode(), delay_s=1.0)
 
 
 @pytest.mark.parametrize("delay_ms", [0, 600_000])
 async def test_a_crawl_ends_at_its_time_limit(
     home: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int
 ) -> None:
-    monkeypatch.setattr(crawl, "MINUTE_S", 1.0)
+    monkeypatch.setattr(crawl, "MINUTE_S", 5.0)
     with served(slow) as url:
         found = await result_of(home, url, max_minutes=1, delay_ms=delay_ms)
     assert found["summary"]["stopped_by"] == "max_minutes"
@@ -47,7 +47,7 @@ async def test_a_crawl_ends_at_its_time_limit(
 async def test_a_page_that_waits_for_a_retry_keeps_its_failure_at_the_time_limit(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawl, "MINUTE_S", 1.0)
+    monkeypatch.setattr(crawl, "MINUTE_S", 5.0)
     busy = Answer(b"busy", 503, headers=(("Retry-After", "300"),))
     first = Answer(b"<a href=/busy>busy</a>")
     with served(lambda request: busy if request.path == "/busy" else first) as url:
@@ -72,7 +72,7 @@ async def test_a_crawl_within_its_limits_ends_by_itself(home: Path) -> None:
 async def test_a_search_for_addresses_ends_with_the_time_of_its_crawl(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawl, "MINUTE_S", 1.0)
+    monkeypatch.setattr(crawl, "MINUTE_S", 5.0)
 
     def answer(request: Request) -> Answer:
         page = "<urlset><url><loc>{}/page</loc></url></urlset>"

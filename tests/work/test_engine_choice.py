@@ -331,7 +331,7 @@ async def test_both_engines_agree_on_scripted_pages(home: Path) -> None:
                 started = await engine.requests.start(
                     "crawl", {**args, "respect_robots": False, "output_format": "text"}
                 )
-                await engine.tasks.wait(started.task_id, 60_000)
+                await engine.tasks.wait(started.task_id, 90_000)
                 lines = home.joinpath("tasks", started.task_id, "pages.jsonl").read_text("utf-8")
                 pages = [json.loads(line) for line in lines.splitlines()]
                 told[name] = {page["url"]: page["content"].split() for page in pages}

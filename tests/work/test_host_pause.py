@@ -82,12 +82,18 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_pause, "PAUSES_S", (0.05, 0.1))
 
 
+@pytest.fixture
+def long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause ends before the wait for the end of a task does."""
+    monkeypatch.setattr(host_pause, "PAUSES_S", (600.0,))
+
+
 async def start(service: Engine, url: str, **args: Any) -> TaskRecord:
     return await service.requests.start("crawl", {"url": url, **ARGS, **args})
 
 
 async def ended(service: Engine, record: TaskRecord) -> TaskRecord:
-    return await service.tasks.wait(record.task_id, 60_000)
+    return await service.tasks.wait(record.task_id, 90_000)
 
 
 def summary_of(home: Path, record: TaskRecord) -> dict[str, Any]:
@@ -423,7 +429,7 @@ async def test_the_rule_is_switched_off_by_its_argument(home: Path, site: DownSi
 
 
 async def test_other_hosts_go_on_meanwhile_and_the_pause_is_seen_in_the_progress(
-    home: Path, site: DownSite
+    home: Path, site: DownSite, long: None
 ) -> None:
     with served(lambda _: Answer(b"<p>another host</p>")) as other:
         urls = [f"{other}/{number}" for number in range(30)]
@@ -439,23 +445,19 @@ async def test_other_hosts_go_on_meanwhile_and_the_pause_is_seen_in_the_progress
             units = reader.tail_units(record.task_id, 0)[0]
             assert units is not None
             await engine.commands.cancel(record.task_id)
-            began = time.monotonic()
             assert (await ended(engine, record)).status == Status.CANCELLED
-            assert time.monotonic() - began < 2
 
 
 async def test_a_cancel_ends_a_pause_at_once_and_keeps_the_failures(
-    home: Path, site: DownSite
+    home: Path, site: DownSite, long: None
 ) -> None:
     async with opened(home) as engine:
         record = await start(engine, site.url, concurrency=3)
         await until(lambda: bool(waits_of(home, record)))
         reader = LedgerReader(engine.settings.root)
-        await until(lambda: "Waiting 30 s" in str(reader.tail_units(record.task_id, 0)[0]))
-        began = time.monotonic()
+        await until(lambda: "Waiting 600 s" in str(reader.tail_units(record.task_id, 0)[0]))
         await engine.commands.cancel(record.task_id)
         assert (await ended(engine, record)).status == Status.CANCELLED
-        assert time.monotonic() - began < 2
         summary = summary_of(home, record)
         assert summary["stopped_by"] == "cancelled"
         assert summary["failed"] >= FAILED_PAGES
@@ -464,7 +466,7 @@ async def test_a_cancel_ends_a_pause_at_once_and_keeps_the_failures(
 async def test_the_time_limit_acts_within_a_pause(
     home: Path, site: DownSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawl, "MINUTE_S", 3.0)
+    monkeypatch.setattr(crawl, "MINUTE_S", 10.0)
     async with opened(home) as engine:
         record = await ended(engine, await start(engine, site.url, max_minutes=1))
     assert record.status == Status.COMPLETED
@@ -561,7 +563,7 @@ async def test_a_pause_that_ends_just_before_the_wait_is_no_wait_for_ever(
         return real(pauses, *given)
 
     monkeypatch.setattr(HostPauses, "next_s", late)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         outcome = await crawled(site.url, MemoryContext())
     assert outcome.succeeded == 41
 
@@ -571,6 +573,6 @@ async def test_the_time_limit_acts_within_a_pause_although_its_timer_is_early(
 ) -> None:
     monkeypatch.setattr(crawl, "MINUTE_S", 3.0)
     slow = MemoryContext(monotonic=lambda: time.monotonic() * 0.7)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         outcome = await crawled(site.url, slow, max_minutes=1)
     assert outcome.stopped_by == "max_minutes"

@@ -62,7 +62,7 @@ async def page_of(home: Path, url: str, engine: str, **args: Any) -> dict[str, A
     given = {"url": url, "engine": engine, "max_pages": 1, "respect_robots": False, **args}
     async with opened(home) as service:
         record = await service.requests.start("crawl", given)
-        await service.tasks.wait(record.task_id, 60_000)
+        await service.tasks.wait(record.task_id, 150_000)
     (page,) = json.loads((home / "tasks" / record.task_id / "result.json").read_text())["pages"]
     return dict(page)
 
