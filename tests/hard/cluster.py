@@ -30,7 +30,6 @@ from tests.support.memory_context import MemoryContext
 
 REPO = Path(__file__).resolve().parents[2]
 AGAIN_S = 15.0
-MINUTE_S = 60.0
 
 
 def cluster_processes(role: str = "") -> list[psutil.Process]:
@@ -57,13 +56,13 @@ def by_pages(every: int, every_scheduler: int) -> Due:
     )
 
 
-def by_minute() -> Due:
-    """One worker a minute."""
+def by_seconds(every_s: float) -> Due:
+    """One worker each `every_s` seconds."""
     killed_s = time.monotonic()
 
     def due(_: int) -> str:
         nonlocal killed_s
-        if time.monotonic() - killed_s < MINUTE_S:
+        if time.monotonic() - killed_s < every_s:
             return ""
         killed_s = time.monotonic()
         return "worker"
@@ -111,7 +110,7 @@ async def crawl_under_fire(home: Path, run: Run) -> dict[str, Any]:
     kind = KINDS["crawl"]
     assert kind.parse_here is not None
     tools = Tools(Settings.at(home=home), BrowserSession(os.environ.get("OC_BROWSER")))
-    with Site(pages=run.pages) as site:
+    with Site(pages=run.pages + run.pages // 5) as site:  # links do not lead to all of its pages
         start = f"{site.url}{run.path}"
         usual = {"url": start, "scope": f"{start}**", "max_pages": run.pages}
         usual |= {"delay_ms": 0, "max_depth": 100, "concurrency": 4, "cluster": "local:2"}
@@ -151,8 +150,8 @@ def measure(*, short: bool) -> Figures:
     runs = {
         "static": Run("/", 600, by_pages(50, 220), static),
         "browser": Run("/js/", 200, by_pages(30, 80), {}),
-        "static, long": Run("/", 10_000, by_minute(), {"engine": "static", **four}),
-        "browser, long": Run("/js/", 600, by_minute(), four),
+        "static, long": Run("/", 10_000, by_seconds(10.0), {"engine": "static", **four}),
+        "browser, long": Run("/js/", 600, by_seconds(30.0), four),
     }
     if short:
         runs = {"static": Run("/", 60, by_pages(20, 50), static)}
