@@ -269,6 +269,7 @@ class _Bundle:
         return self._errors[0] if all_failed else None
 
     async def fill(self, camera: Camera) -> None:
+        self._taken_at = self._ctx.now_ms()  # not before a browser or a worker is there
         taking = Taking(camera, self._args, self._ctx.unit, self._ctx.monotonic)
         await taking.open()
         self._opened, self._unopened = taking.opened, taking.unopened
@@ -419,6 +420,7 @@ async def _taken(args: EvidenceArgs, context: Context, workers: ClusterPages) ->
             async with AsyncExitStack() as stack:
                 async with context.unit(WAIT_UNIT, WAIT_S):
                     await stack.enter_async_context(workers.room())
+                await context.reached("A worker takes the bundle")
                 async with context.unit("take the bundle on a worker", WAIT_S):
                     return await workers.bundle(args)
         except WorkerLost as failed:

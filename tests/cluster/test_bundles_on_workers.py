@@ -79,12 +79,26 @@ def notes(context: MemoryContext) -> list[str]:
     return [note for phase, note, _ in context.notes if phase == "cluster"]
 
 
+def requests_of(context: MemoryContext) -> set[str]:
+    return {one["url"] for one in json.loads(context.artifacts["network.json"])["entries"]}
+
+
+async def with_requests(take: Take, site: str, where: str) -> tuple[dict[str, Any], MemoryContext]:
+    """A bundle with the first network window in which both requests of the page begin."""
+    for window_ms in (1_000, 10_000, 60_000):
+        found: tuple[dict[str, Any], MemoryContext]
+        found = await take(f"{site}/", where, network_window_ms=window_ms)
+        if {f"{site}/", f"{site}/part"} <= requests_of(found[1]):
+            return found
+    raise AssertionError(requests_of(found[1]))
+
+
 async def test_a_bundle_is_the_same_on_a_worker_as_here(tmp_path: Path) -> None:
     async with cluster() as workers, bundling(tmp_path) as take:
         await workers.add("one")
         with served(shop) as site:
-            there, on_worker = await take(f"{site}/", workers.address)
-            here, local = await take(f"{site}/", "none")
+            there, on_worker = await with_requests(take, site, workers.address)
+            here, local = await with_requests(take, site, "none")
     assert there.pop("worker") == "one"
     varying = ("captured_at", "size_bytes")
     assert {key: value for key, value in there.items() if key not in varying} == {
@@ -101,8 +115,6 @@ async def test_a_bundle_is_the_same_on_a_worker_as_here(tmp_path: Path) -> None:
     for context in (on_worker, local):
         (line,) = map(json.loads, context.artifacts["console.jsonl"].splitlines()[:1])
         assert line["text"] == "said 1"
-        entries = json.loads(context.artifacts["network.json"])["entries"]
-        assert {f"{site}/", f"{site}/part"} <= {one["url"] for one in entries}
         assert [note for _, note, _ in context.notes if note.startswith("Refused 10.0.0.1:80")]
 
 
