@@ -451,7 +451,8 @@ class Upstream(asyncio.Protocol):
     def leave(self) -> None:
         """Close the connection; discard incoming data, flush outgoing data."""
         self._client = None
-        self.transport.close()
+        if not self.transport.is_closing():  # one with TLS is unusable after a second close
+            self.transport.close()
         if self.transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(LINGER_S, self.transport.abort)
 

@@ -21,7 +21,9 @@ from engine.model.proxies import ProxyChoice, UpstreamProxy
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.egress.test_proxy import GET, OTHER, answer, client, echo, laned, said, serving
+from tests.support.engines import until
 from tests.support.ports import free_port
+from tests.support.update_server import certificate
 from tests.support.upstream_proxy import RecordingProxy, Wanted, upstream
 
 USER = ("ann", "pass word:ü")
@@ -273,6 +275,28 @@ async def test_a_page_of_the_proxys_own_is_no_page_of_the_site(
             failed = listener.last_failure(TRAP)
     assert str(failed) == f"the proxy did not reach the server: HTTP {status}"
     assert proxy.ways == {"absolute", "CONNECT"}
+
+
+async def test_a_server_with_tls_that_ended_first_is_left_without_an_error(trusted: Path) -> None:
+    serving_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving_tls.load_cert_chain(certificate(trusted))
+    ended: list[asyncio.StreamWriter] = []
+
+    async def ends(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended.append(writer)
+        writer.close()
+
+    server = await asyncio.start_server(ends, "127.0.0.1", 0, ssl=serving_tls)
+    port = server.sockets[0].getsockname()[1]
+    loop, trusting = asyncio.get_running_loop(), _trusting(trusted)
+    one = Upstream(TRAP)
+    await loop.create_connection(lambda: one, "127.0.0.1", port, ssl=trusting)
+    one.resume_reading()
+    await until(one.transport.is_closing)  # asyncio has closed its side as well
+    one.leave()
+    one.leave()
+    await close_server(server)
+    assert ended
 
 
 LONG = b"x" * 300_000
