@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -12,9 +12,7 @@ from engine.browser.page.bundle_parts import (
     PART_S,
     PARTS,
     BundleOptions,
-    Opened,
     Part,
-    Piece,
     open_s,
 )
 from engine.cluster.page_records import (
@@ -28,19 +26,28 @@ from engine.cluster.page_records import (
 from engine.egress.egress_policy import MOST as MOST_REFUSALS
 
 MOST_PART_BYTES: Final = 8 * 1024 * 1024  # the limit of a document and of a screenshot, too
-_MOST_ADDRESS, _MOST_TITLE = 4_096, 1_000  # characters, of texts that are cut on the worker
 _MOST_COUNT: Final = 2**53
-_CODE: Final = re.compile(r"[A-Za-z_]{1,64}")
 _WORD: Final = re.compile(r"[\w.+ -]{1,64}", re.ASCII)
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
+_Name = Annotated[str, Meta(max_length=64)]
 # By the part: what its record tells beyond the file. Everything is optional.
-_TOLD: Final[dict[Part, dict[str, type]]] = {
-    "dom": {"redacted": int},
-    "screenshot": {"width": int, "height": int},
-    "phash": {"algorithm": str, "hash": str},
-    "network": {"entries": int},
-    "console": {"lines": int, "redacted": int},
+_TOLD: Final[dict[Part, frozenset[str]]] = {
+    "dom": frozenset({"redacted"}),
+    "screenshot": frozenset({"width", "height"}),
+    "phash": frozenset({"algorithm", "hash"}),
+    "network": frozenset({"entries"}),
+    "console": frozenset({"lines", "redacted"}),
 }
+# What a page or a part can fail with. A worker must not choose other codes: some have effects, such
+# as that of a cancelled task.
+CODES: Final = frozenset(
+    {
+        *("address_blocked", "browser_gone", "element_not_ready", "page_error"),
+        *("page_out_of_files", "page_unreadable", "part_missing", "part_too_large"),
+        *("picture_too_large", "proxy_failed", "script_failed", "stale_reference"),
+        *("tool_timeout", "unit_timeout"),
+    }
+)
 
 
 class BundleRequest(msgspec.Struct, frozen=True):
@@ -73,27 +80,64 @@ PARTS_S: Final = 3 * PART_S  # the parts of the page have one limit, the other t
 class PartFailure(msgspec.Struct, frozen=True):
     """Why the page or a part is missing: the code of an error, its sentence, a page's kind."""
 
-    code: str
+    code: _Name
     message: str
-    kind: str = ""
+    kind: _Name = ""
 
 
-class TakenPart(msgspec.Struct, frozen=True):
+class SentPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The page when it was ready (see `Opened`)."""
+
+    url: str
+    title: str
+    status: int
+    settled: bool
+
+
+class SentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the record of a part tells beyond its file; a type of exactly these fields.
+
+    A map of any names could hold millions of objects, which are built before they can be counted.
+    """
+
+    redacted: int | None = None
+    width: int | None = None
+    height: int | None = None
+    algorithm: _Name | None = None
+    hash: _Name | None = None
+    entries: int | None = None
+    lines: int | None = None
+
+    def told(self) -> dict[str, int | str]:
+        """Return the fields that are given."""
+        given = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in given if value is not None}
+
+
+class SentPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A collected part (see `Piece`)."""
+
+    data: bytes
+    truncated: bool = False
+    facts: SentFacts = SentFacts()
+
+
+class TakenPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part, or why it is missing."""
 
     part: Part
-    piece: Piece | None = None
+    sent: SentPart | None = None
     failure: PartFailure | None = None
 
 
-class BundleReply(msgspec.Struct):
+class BundleReply(msgspec.Struct, forbid_unknown_fields=True):
     """The bundle, or `failed` if the worker cannot take one.
 
     The page was `opened`, or `unopened` tells why not. The parts are those of the request.
     """
 
     failed: Failed | None = None
-    opened: Opened | None = None
+    opened: SentPage | None = None
     unopened: PartFailure | None = None
     parts: Annotated[list[TakenPart], Meta(max_length=len(PARTS))] = []
     refusals: Annotated[list[tuple[str, str]], Meta(max_length=MOST_REFUSALS)] = []
@@ -114,40 +158,29 @@ def check_bundle(reply: BundleReply, request: BundleRequest) -> None:
         return
     expect(tuple(one.part for one in reply.parts) == request.include, "parts")
     if reply.opened is not None:
-        _check_opened(reply.opened)
+        expect(0 <= reply.opened.status < 1_000, "status")
     if reply.unopened is not None:
         _check_failure(reply.unopened)
     for one in reply.parts:
-        expect((one.piece is None) != (one.failure is None), one.part)
+        expect((one.sent is None) != (one.failure is None), one.part)
         if one.failure is not None:
             _check_failure(one.failure)
-        if one.piece is not None:
-            _check_piece(one.part, one.piece)
-
-
-def _check_opened(opened: Opened) -> None:
-    expect(len(opened.url) <= _MOST_ADDRESS, "url")
-    expect(len(opened.title) <= _MOST_TITLE, "title")
-    expect(0 <= opened.status < 1_000, "status")
-    expect(not opened.consent, "consent")  # no banner is dismissed on a cluster
+        if one.sent is not None:
+            _check_part(one.part, one.sent)
 
 
 def _check_failure(failure: PartFailure) -> None:
-    expect(_CODE.fullmatch(failure.code) is not None, "code")
+    expect(failure.code in CODES, "code")
     expect(len(failure.message) <= MOST_MESSAGE_CHARS, "message")
-    expect(not failure.kind or _CODE.fullmatch(failure.kind) is not None, "kind")
 
 
-def _check_piece(part: Part, piece: Piece) -> None:
-    expect(len(piece.data) <= MOST_PART_BYTES, part)
-    expect(part != "screenshot" or piece.data.startswith(_PNG), part)
-    known = _TOLD[part]
-    for name, value in piece.told.items():
-        expect(type(value) is known.get(name), part)
-        expect(_is_told(value), part)
-
-
-def _is_told(value: Any) -> bool:
-    if isinstance(value, int):
-        return 0 <= value <= _MOST_COUNT
-    return _WORD.fullmatch(value) is not None
+def _check_part(part: Part, sent: SentPart) -> None:
+    expect(len(sent.data) <= MOST_PART_BYTES, part)
+    expect(part != "screenshot" or sent.data.startswith(_PNG), part)
+    told = sent.facts.told()
+    expect(told.keys() <= _TOLD[part], part)
+    for value in told.values():
+        if isinstance(value, int):
+            expect(0 <= value <= _MOST_COUNT, part)
+        else:
+            expect(_WORD.fullmatch(value) is not None, part)

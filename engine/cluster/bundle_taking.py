@@ -9,12 +9,16 @@ from contextlib import asynccontextmanager
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.page.bundle_parts import PART_S, Part, Piece, Taking
+from engine.browser.page.bundle_parts import PART_S, Opened, Part, Piece, Taking
 from engine.cluster.bundle_records import (
+    CODES,
     MOST_PART_BYTES,
     BundleReply,
     BundleRequest,
     PartFailure,
+    SentFacts,
+    SentPage,
+    SentPart,
     TakenPart,
 )
 from engine.cluster.page_records import MOST_MESSAGE_CHARS
@@ -51,7 +55,13 @@ async def take_bundle(
             await taking.open()
             parts = [_taken(part, await taking.take(part)) for part in request.include]
     unopened = None if taking.unopened is None else _failure(taking.unopened)
-    return BundleReply(opened=taking.opened, unopened=unopened, parts=parts)
+    return BundleReply(opened=_page(taking.opened), unopened=unopened, parts=parts)
+
+
+def _page(opened: Opened | None) -> SentPage | None:
+    if opened is None:
+        return None
+    return SentPage(opened.url, opened.title, opened.status, opened.settled)
 
 
 @asynccontextmanager
@@ -72,9 +82,10 @@ def _taken(part: Part, found: Piece | EngineError) -> TakenPart:
         return TakenPart(part, failure=_failure(found))
     if len(found.data) > MOST_PART_BYTES:
         return TakenPart(part, failure=_failure(PartTooLarge()))
-    return TakenPart(part, found)
+    return TakenPart(part, SentPart(found.data, found.truncated, SentFacts(**found.told)))
 
 
 def _failure(failed: EngineError) -> PartFailure:
     kind = failed.kind if isinstance(failed, PageError) else ""
-    return PartFailure(failed.code, str(failed)[:MOST_MESSAGE_CHARS], kind)
+    code = failed.code if failed.code in CODES else PageError.code
+    return PartFailure(code, str(failed)[:MOST_MESSAGE_CHARS], kind)

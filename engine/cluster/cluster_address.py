@@ -33,6 +33,17 @@ class ClusterNotInstalled(EngineError):
     )
 
 
+class ClusterSettingsUnusable(EngineError):
+    """The libraries of clusters are there, and their settings cannot be read."""
+
+    code = "cluster_settings_unusable"
+    title = "The settings of Dask cannot be read"
+    sentence = (
+        "The libraries for clusters cannot be loaded, mostly because of a mistake in the settings "
+        "of Dask (~/.config/dask): {reason}."
+    )
+
+
 class ClusterUnreachable(EngineError):
     """The scheduler of a cluster cannot be used; no page was loaded."""
 
@@ -131,9 +142,12 @@ def import_library(module: str) -> ModuleType:
 
     Raises:
         ClusterNotInstalled: a library is missing.
+        ClusterSettingsUnusable: Dask reads its settings during the import, and cannot.
     """
     try:
         return importlib.import_module(module)
+    except (ValueError, TypeError, OSError) as error:
+        raise ClusterSettingsUnusable(reason=str(error).rstrip(".")) from error
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("engine"):
             raise

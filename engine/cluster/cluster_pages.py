@@ -55,6 +55,7 @@ MARGIN_S: Final = OWN_MARGIN_S + 3.0
 # Failures by which a worker did not reach the host.
 _UNREACHED: Final = frozenset({"dns", "connection", "network", "timeout"})
 _ENCRYPTED_ONLY: Final = "the settings of Dask require encryption, which tcp:// has not"
+MOST_ADDRESS, MOST_TITLE = 4_096, 1_000  # characters; a worker of this program sends fewer
 _OFF_LOOP_BYTES: Final = 512 * 1024
 Refuse = Callable[[str, str], None]
 """Counts a request that the egress policy refused: the place and the reason."""
@@ -76,16 +77,18 @@ class TakenBundle:
 
     async def open(self) -> Opened:
         """Return the page. Raises TaskFailed with the code of the worker's error."""
-        if self._reply.opened is None:
+        page = self._reply.opened
+        if page is None:
             raise _restored(self._reply.unopened)
-        return self._reply.opened
+        url, title = display(page.url, MOST_ADDRESS), display(page.title, MOST_TITLE)
+        return Opened(url, title, page.status, page.settled)
 
     async def take(self, part: Part) -> Piece:
         """Return a part. Raises TaskFailed with the code of the worker's error."""
         (found,) = (one for one in self._reply.parts if one.part == part)
-        if found.piece is None:
+        if found.sent is None:
             raise _restored(found.failure)
-        return found.piece
+        return Piece(found.sent.data, found.sent.truncated, found.sent.facts.told())
 
 
 def _restored(failure: PartFailure | None) -> TaskFailed:

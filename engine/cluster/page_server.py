@@ -123,15 +123,15 @@ class PageServer:
 
     async def _bundle(self, request: BundleRequest) -> BundleReply:
         refused = _refusals()
-        policy = _policy_of(request.terms)
-        with policy.blocked_requests.subscribed(refused.append):
-            try:
+        try:
+            policy = _policy_of(request.terms)
+            with policy.blocked_requests.subscribed(refused.append):
                 async with asyncio.timeout(request.limit_s + START_S):
                     reply = await take_bundle(request, self._browser, policy)
-            except EngineError as failed:
-                reply = BundleReply(failed=_failed(failed))
-            except TimeoutError:
-                reply = BundleReply(failed=Failed("slow"))
+        except EngineError as failed:
+            reply = BundleReply(failed=_failed(failed))
+        except TimeoutError:
+            reply = BundleReply(failed=Failed("slow"))
         reply.refusals = _told(refused)
         return reply
 
@@ -217,9 +217,8 @@ class _Session:
 
     def refusals(self) -> list[tuple[str, str]]:
         """Return the egress refusals since the last call."""
-        found = _told(self._refused)
-        self._refused.clear()
-        return found
+        # They come from the thread of the proxy, also now.
+        return _told(self._refused.popleft() for _ in range(len(self._refused)))
 
     async def opened(self, engine: EngineName, ends_s: float) -> bool:
         """Return whether the fetcher and its browser are there until `ends_s` of the loop's clock.

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from engine.cluster.cluster_address import ClusterAddress
+from engine.egress.egress_policy import look_up
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
@@ -92,17 +93,14 @@ class Wire:
             raise WireError(f"its address is {address.scheme}://, unlike that of the scheduler")
         try:
             async with asyncio.timeout(limit_s):
-                reader, writer = await asyncio.open_connection(
-                    address.host, address.port, ssl=tls, limit=_BUFFER_BYTES
-                )
-                wire = cls(reader, writer)
+                wire = cls(*await _connected(address, tls))
                 try:
                     await wire._send(_HANDSHAKE)
                     await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
                 except BaseException as failed:
                     wire.abort()
-                    if type(failed) is WireError:
-                        raise NoHandshake(str(failed)) from failed
+                    if type(failed) is WireError or isinstance(failed, ConnectionError):
+                        raise NoHandshake("the connection ended") from failed
                     raise
         except TimeoutError:
             raise WireError(f"no connection within {limit_s:g} s") from None
@@ -163,6 +161,24 @@ class Wire:
         except asyncio.IncompleteReadError as ended:
             raise WireError("the connection ended") from ended
         return decoded(body, expect)
+
+
+async def _connected(
+    address: ClusterAddress, tls: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address of a host that accepts. Raises OSError.
+
+    Names are looked up on threads that nobody waits for: those of the loop would delay its end.
+    """
+    failed: OSError = ConnectionRefusedError()
+    for found in await look_up(address.host):
+        try:
+            return await asyncio.open_connection(
+                str(found), address.port, ssl=tls, limit=_BUFFER_BYTES
+            )
+        except OSError as refused:
+            failed = refused
+    raise failed
 
 
 def _reason(failed: Exception) -> str:

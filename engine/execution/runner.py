@@ -289,6 +289,11 @@ class Runner:
                     continue
                 if not await self._can_go_on(error):
                     return None
+            except Exception as error:  # as in the body; else it would stay RUNNING for ever
+                if write_end == self._write_meta:
+                    raise
+                log.exception("task %s: its end cannot be written", self._job.task_id)
+                outcome, write_end = _internal_error(error), self._write_meta
 
     async def _wait_out(self, error: EngineError) -> None:
         """Report the obstacle (a full disk, a lock) and pause before the next try."""

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
+from engine.cluster.cluster_address import MOST_LOCAL, NO_CLUSTER, ClusterAddress, cluster_address
 from engine.egress.egress_policy import Policy
 from engine.kinds.arguments import Argument, FormField, optional, text
 from engine.kinds.context import FROM_OUTSIDE, Context, upstream_proxy
@@ -127,8 +127,7 @@ def cluster_of(
             raise InvalidArguments((Problem("cluster", "not_allowed", WHY_OPERATOR),))
         return None
     if named is None:
-        address = default_cluster(settings)
-        return None if address is None or problems else address
+        return None if problems else default_cluster(settings)
     if named == NO_CLUSTER:
         return None
     if problems:
@@ -156,12 +155,14 @@ def default_cluster(settings: Settings) -> ClusterAddress | None:
 class Wish(NamedTuple):
     """What a task wants of a cluster: the named one, the refusals, and the terms of its pages.
 
-    `terms` gets the engine's first checks of the policy's addresses (see `Terms.held`).
+    `terms` gets the engine's first checks of the policy's addresses (see `Terms.held`). An embedded
+    cluster has `most_local` workers at most.
     """
 
     named: str | None
     problems: Sequence[Problem]
     terms: Callable[[Mapping[str, tuple[str, ...]]], Terms]
+    most_local: int = MOST_LOCAL
 
 
 @asynccontextmanager
@@ -177,7 +178,10 @@ async def using_cluster(
     """
     address = cluster_of(wish.named, wish.problems, tools.settings)
     if address is None:
-        if wish.named is None and (unused := default_cluster(tools.settings)) is not None:
+        unused: ClusterAddress | None = None
+        with suppress(InvalidArguments):  # of a default that this task does not use
+            unused = default_cluster(tools.settings) if wish.named is None else None
+        if unused is not None:
             names = ", ".join(one.path for one in wish.problems)
             note = f"the default cluster {unused} does not serve {names}"
             await context.log(PHASE, f"The pages load on this machine: {note}")
@@ -193,6 +197,7 @@ async def using_cluster(
 
     checked = await policy.root.first_checks()
     terms = wish.terms({str(place): tuple(map(str, held)) for place, held in checked.items()})
+    address = address._replace(local=min(address.local, wish.most_local))
     if address.local:
         await context.reached(f"Starting workers on this machine: {address.local}")
     else:

@@ -404,7 +404,7 @@ async def _on_cluster(
         return Terms(start=url, held=dict(held), look=args.look)
 
     policy = reach(tools.settings, url, proxy=args.proxy)
-    wish = Wish(args.cluster, _cluster_problems(args, tools.settings), terms)
+    wish = Wish(args.cluster, _cluster_problems(args, tools.settings), terms, most_local=1)
     async with AsyncExitStack() as stack:
         if cluster_of(wish.named, wish.problems, tools.settings) is not None:
             await stack.enter_async_context(telling(context, policy))
@@ -414,13 +414,15 @@ async def _on_cluster(
 
 async def _taken(args: EvidenceArgs, context: Context, workers: ClusterPages) -> TakenBundle:
     """Take the bundle; on another worker, if the first one is lost."""
-    lost = 0
+    lost, told = 0, -1
     while True:
         try:
             async with AsyncExitStack() as stack:
                 async with context.unit(WAIT_UNIT, WAIT_S):
                     await stack.enter_async_context(workers.room())
-                await context.reached("A worker takes the bundle")
+                if told != lost:  # not again after a worker without room
+                    told = lost
+                    await context.reached("A worker takes the bundle")
                 async with context.unit("take the bundle on a worker", WAIT_S):
                     return await workers.bundle(args)
         except WorkerLost as failed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, BinaryIO, Final
 
@@ -41,7 +41,7 @@ class _Head(msgspec.Struct):
 _events = msgspec.json.Decoder(_Head)
 
 
-def line(record: dict[str, Any]) -> bytes:
+def line(record: Mapping[str, Any]) -> bytes:
     """Encode one object as one line."""
     try:
         return msgspec.json.encode(record) + b"\n"

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from engine.ledger import holes
+from engine.ledger.journal import line
 from engine.model.kind_traits import OTHER_RESULT_KEY, TRAITS
 from engine.model.records import PAGES_NAME
 
@@ -35,14 +36,14 @@ def assemble(head: Mapping[str, Any], key: str, units: Iterable[bytes]) -> Gener
 
 def _opening(head: Mapping[str, Any], key: str) -> bytes:
     """Return the result up to the bracket behind which its units begin."""
-    told = msgspec.json.encode(head)
+    told = line(head)[:-1]
     return told[:-1] + (b"," if len(told) > 2 else b"") + msgspec.json.encode(key) + b":["
 
 
 def apart(head: Mapping[str, Any], key: str, total: int) -> Iterator[bytes]:
     """Yield result.json of a task whose units stay in pages.jsonl alone."""
     places = {f"{key}_file": PAGES_NAME, f"{key}_total": total}
-    yield msgspec.json.encode({**head, **places}) + b"\n"
+    yield line({**head, **places})
 
 
 def head_apart(file: BinaryIO) -> tuple[dict[str, Any], str] | None:

@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.page.bundle_parts import PARTS, Opened
+from engine.browser.page.bundle_parts import PARTS
 from engine.cluster import bundle_taking, page_server, worker_pool
-from engine.cluster.bundle_records import BundleReply, BundleRequest, PartFailure, TakenPart
+from engine.cluster.bundle_records import (
+    BundleReply,
+    BundleRequest,
+    PartFailure,
+    SentPage,
+    TakenPart,
+)
 from engine.cluster.cluster_address import WorkerLost
 from engine.cluster.page_records import BUNDLE, Failed, Terms, packed, unpacked
 from engine.kinds.evidence_kind import EVIDENCE
@@ -152,7 +158,7 @@ async def hangs_up(_: dict[str, Any]) -> bytes | None:
 
 async def lies(asked: dict[str, Any]) -> bytes | None:
     request = unpacked(asked["page"], BundleRequest, 2**20)
-    parts = [TakenPart(one, failure=PartFailure("../x", "no")) for one in request.include]
+    parts = [TakenPart(one, failure=PartFailure("cancelled", "no")) for one in request.include]
     return message(packed(BundleReply(unopened=PartFailure("a", "b"), parts=parts)))
 
 
@@ -177,7 +183,7 @@ async def test_another_worker_takes_the_bundle_of_one_that_does_not(
                 return await manners(given)  # type: ignore[no-any-return]
             request = unpacked(given["page"], BundleRequest, 2**20)
             part = TakenPart("dom", failure=PartFailure("tool_timeout", "slow"))
-            opened = Opened(request.url, "Shop", 200, True)
+            opened = SentPage(request.url, "Shop", 200, True)
             return message(packed(BundleReply(opened=opened, parts=[part])))
 
         one = await workers.add("one", **{BUNDLE: once})
@@ -217,7 +223,7 @@ async def test_a_stop_ends_the_wait_for_a_bundle(tmp_path: Path) -> None:
 async def test_a_part_that_no_cluster_carries_is_missing_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_taking, "MOST_PART_BYTES", 100)
+    monkeypatch.setattr(bundle_taking, "MOST_PART_BYTES", 150)
     async with cluster() as workers, bundling(tmp_path) as take:
         await workers.add("one")
         with served(shop) as site:

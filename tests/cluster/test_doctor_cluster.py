@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import socket
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,23 @@ async def test_a_server_that_ends_the_greeting_may_need_certificates() -> None:
             await workers_of(cluster_address(f"tcp://127.0.0.1:{port}"), None, 60.0)
 
 
-async def test_a_name_that_does_not_exist_is_told_as_such() -> None:
+async def test_a_name_that_does_not_exist_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(ClusterUnreachable, match="its name cannot be resolved"):
         await workers_of(cluster_address("tcp://nowhere.invalid:8786"), None, 60.0)
+
+
+async def test_settings_of_dask_that_cannot_be_read_are_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(name: str) -> None:
+        raise ValueError("A dask config file at '/home/a/dask.yaml' is malformed")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    (one,) = await found(tmp_path, "tcp://127.0.0.1:9")
+    assert one.state == "problem"
+    assert "the settings of Dask" in one.text
+    assert "dask.yaml" in one.text

@@ -204,6 +204,30 @@ async def test_a_body_may_fail_with_a_code_and_a_result_of_its_own(bench: Bench)
     assert bench.result(record) == {"state": "failed", "pages": [{"n": 1}]}
 
 
+async def test_a_lone_surrogate_of_a_page_is_stored_as_it_came(bench: Bench) -> None:
+    async def titled(args: int, ctx: Context, tools: Tools) -> Head:
+        return {"title": "a\ud800b"}
+
+    record = await bench.run(kind(titled), 1)
+    assert record.status == Status.COMPLETED
+    assert bench.result(record) == {"title": "a\ud800b", "pages": []}
+
+
+async def test_a_result_that_cannot_be_encoded_ends_the_task_and_keeps_its_units(
+    bench: Bench,
+) -> None:
+    async def odd(args: int, ctx: Context, tools: Tools) -> Head:
+        await ctx.page({"n": 1}, Units(done=1))
+        return {"odd": object()}
+
+    record = await bench.run(kind(odd), 1)
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == "internal_error"
+    assert record.engine is not None
+    assert record.engine.units == Units(done=1)
+
+
 async def test_a_body_that_cancels_itself_fails(bench: Bench) -> None:
     async def cancelling(args: int, ctx: Context, tools: Tools) -> Head:
         raise asyncio.CancelledError  # by a library; no stop was requested

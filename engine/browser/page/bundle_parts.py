@@ -135,7 +135,7 @@ class Taking:
         if self.unopened is not None and part in OF_THE_PAGE:
             return self.unopened
         limit_s = PART_S
-        if part in OF_THE_PAGE:
+        if part in OF_THE_PAGE and not self._camera.worker:  # a worker has kept the limit
             limit_s = self._page_until - self._monotonic()
             if limit_s <= 0:
                 return PartMissing(limit_s=self._page_s)
