@@ -45,15 +45,15 @@ async def crawl(client: Client, url: str, pages: int = 10_000) -> str:
     return str(started["task_id"])
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a cancel of this process wait for the end of its task, however long that takes."""
+    monkeypatch.setattr("engine.verbs.program_verbs.SETTLE_MS", 100_000)
+
+
 async def test_a_crawl_is_started_listed_cancelled_and_found_again(
-    side: str,
-    mode: str,
-    hosting: Hosting,
-    places: list[str],
-    site: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    side: str, mode: str, hosting: Hosting, places: list[str], site: Any
 ) -> None:
-    monkeypatch.setattr("engine.verbs.program_verbs.SETTLE_MS", 100_000)  # of this process alone
     places.append(place_of(site.url))
     async with hosting(side, mode=mode) as client:
         task_id = await crawl(client, endless(site))
