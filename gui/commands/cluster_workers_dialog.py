@@ -85,7 +85,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
             Head(tr("Slots"), True, tr("Pages that it loads at once, for all programs")),
             Head(tr("Loading"), True, tr("Pages that it loads now, for this window")),
             Head(tr("Pages/s"), True, tr("Mean of the last 10 seconds")),
-            Head(tr("Pages"), True, tr("Loaded for the crawls that run now")),
+            Head(tr("Pages"), True, tr("Loaded for the tasks that run now")),
             Head(tr("Memory"), True, tr("Of the worker’s process, without its browser")),
             Head(tr("Last seen"), True, tr("Since it last reported to the scheduler")),
         )

@@ -118,7 +118,7 @@ DEFAULTS: dict[str, object] = {
     "proxy.username": "",
     "proxy.password": "",  # env:NAME, the variable that holds it
     "proxy.bypass": [],  # hosts that are connected to directly
-    "cluster.address": "",  # the cluster of crawls that name none; empty: none
+    "cluster.address": "",  # the cluster of tasks that name none; empty: none
     "commands.allow_files": "",  # the folder whose files command tasks may upload; empty: none
     "programs.serve": False,  # MCP and HTTP for other programs of this machine
     # Fixed, so that the configuration of a host stays valid. Below the ports of outgoing
