@@ -69,7 +69,7 @@ COMMANDS: Final = {
     ),
     "worker": (
         "worker_command:worker",
-        "Load pages for the crawls that use the Dask scheduler at ADDRESS, until Ctrl-C.",
+        "Load pages for the tasks that use the Dask scheduler at ADDRESS, until Ctrl-C.",
     ),
 }
 # Name of a verb, or of a group of verbs -> the modules of its verbs and of their output, and help.
