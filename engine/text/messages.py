@@ -472,7 +472,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "why.running.away": "Waiting: the ledger folder is away. It goes on when that is back.",
     "why.running.foreign": "Running in another process ({owner}).",
     "why.running.unknown": "Running; its owner is not known here.",
-    "why.running.doing": "Running; last finished: {message}",
+    "why.running.doing": "Running; last report: {message}",
     "why.running.outside": "Driven by another program ({owner}).",
     "why.run": "Goal tracked by agents.",
     "why.run.doing": "Goal tracked by agents; latest note: {summary}",
