@@ -30,7 +30,7 @@ _MOST_COUNT: Final = 2**53
 _WORD: Final = re.compile(r"[\w.+ -]{1,64}", re.ASCII)
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _Name = Annotated[str, Meta(max_length=64)]
-# By the part: what its record tells beyond the file. Everything is optional.
+# Optional fields of each part's record, besides those of its file.
 _TOLD: Final[dict[Part, frozenset[str]]] = {
     "dom": frozenset({"redacted"}),
     "screenshot": frozenset({"width", "height"}),
@@ -38,8 +38,8 @@ _TOLD: Final[dict[Part, frozenset[str]]] = {
     "network": frozenset({"entries"}),
     "console": frozenset({"lines", "redacted"}),
 }
-# What a page or a part can fail with. A worker must not choose other codes: some have effects, such
-# as that of a cancelled task.
+# Error codes of a page or a part. Other codes have effects, such as that of a cancelled task: a
+# worker must not choose them.
 CODES: Final = frozenset(
     {
         *("address_blocked", "browser_gone", "element_not_ready", "page_error"),
@@ -95,7 +95,7 @@ class SentPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the record of a part tells beyond its file; a type of exactly these fields.
+    """Fields of a part's record besides those of its file; a type of exactly these fields.
 
     A map of any names could hold millions of objects, which are built before they can be counted.
     """
@@ -133,7 +133,7 @@ class TakenPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BundleReply(msgspec.Struct, forbid_unknown_fields=True):
     """The bundle, or `failed` if the worker cannot take one.
 
-    The page was `opened`, or `unopened` tells why not. The parts are those of the request.
+    The page was `opened`, or `unopened` is the reason why not. The parts are those of the request.
     """
 
     failed: Failed | None = None

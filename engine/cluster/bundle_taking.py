@@ -1,4 +1,4 @@
-"""Take an evidence bundle on a worker, in a tab of its own."""
+"""Take an evidence bundle on a worker, in a new tab."""
 
 from __future__ import annotations
 

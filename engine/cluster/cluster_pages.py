@@ -1,4 +1,4 @@
-"""The pages of one task on a cluster: a request, its reply, and what a failure means."""
+"""The pages of one task on a cluster: requests, replies and their failures."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ async def _connected(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address of a host that accepts. Raises OSError.
 
-    Names are looked up on threads that nobody waits for: those of the loop would delay its end.
+    The threads of the name lookups are daemons: those of the loop would delay its end.
     """
     failed: OSError = ConnectionRefusedError()
     for found in await look_up(address.host):

@@ -234,7 +234,7 @@ class WorkerPool:
     async def load(self, worker: PoolWorker, operation: str, page: bytes, limit_s: float) -> Any:
         """Let a worker do its operation for a page within `limit_s` seconds.
 
-        Returns what it sent: untrusted.
+        Returns its reply, which is untrusted.
 
         Raises:
             NotReached: there is no connection.
