@@ -20,10 +20,10 @@ import pytest
 from engine.browser import direct
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.driver import alive
+from engine.browser.page import bundle_parts
 from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy
 from engine.egress.egress_policy import Policy
-from engine.kinds import evidence_kind
 from engine.kinds.crawl import crawl
 from engine.kinds.crawl.crawl import Awake
 from engine.kinds.evidence_kind import EVIDENCE
@@ -204,7 +204,7 @@ async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_onc
     home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.pages["/"] = "fine"
-    monkeypatch.setattr(evidence_kind, "LEAST_S", 2.0)
+    monkeypatch.setattr(bundle_parts, "LEAST_S", 2.0)
     monkeypatch.setattr(TabCamera, "open", hung_once_open(TabCamera.open))
     async with browser() as session:
         context = MemoryContext()
