@@ -58,6 +58,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Take = Callable[..., Any]
+DOM = {"include": "dom"}
 
 
 @asynccontextmanager
@@ -181,10 +182,7 @@ async def test_another_worker_takes_the_bundle_of_one_that_does_not(
             if not asked.is_set():
                 asked.set()
                 return await manners(given)  # type: ignore[no-any-return]
-            request = unpacked(given["page"], BundleRequest, 2**20)
-            part = TakenPart("dom", failure=PartFailure("tool_timeout", "slow"))
-            opened = SentPage(request.url, "Shop", 200, True)
-            return message(packed(BundleReply(opened=opened, parts=[part])))
+            return bundle_of(given, "Shop")
 
         one = await workers.add("one", **{BUNDLE: once})
         two = await workers.add("two", **{BUNDLE: once})
@@ -192,6 +190,48 @@ async def test_another_worker_takes_the_bundle_of_one_that_does_not(
             await take("http://127.0.0.1:9/", workers.address, include="dom")
         assert told.value.failure == "tool_timeout"
         assert (one.calls.count(BUNDLE), two.calls.count(BUNDLE)) == (1, 1)
+
+
+def bundle_of(asked: dict[str, Any], title: str) -> bytes:
+    """The reply of a worker whose page has this title, and no document."""
+    request = unpacked(asked["page"], BundleRequest, 2**20)
+    part = TakenPart("dom", failure=PartFailure("tool_timeout", "slow\u202e"))
+    opened = SentPage(request.url, title, 200, True)
+    return message(packed(BundleReply(opened=opened, parts=[part])))
+
+
+async def test_texts_of_a_worker_are_shown_as_those_of_a_page(tmp_path: Path) -> None:
+    async def odd(asked: dict[str, Any]) -> bytes | None:
+        return bundle_of(asked, "a\ud800\u202e\x1b[31m\nb")
+
+    async with cluster() as workers, bundling(tmp_path) as take:
+        await workers.add("one", **{BUNDLE: odd})
+        with pytest.raises(TaskFailed) as told:
+            await take("http://127.0.0.1:9/", workers.address, context := MemoryContext(), **DOM)
+    assert told.value.head is not None
+    assert told.value.head["title"] == "a\ufffd\ufffd\ufffd[31m b"
+    assert context.pages[0]["error"] == "slow\ufffd"
+
+
+async def test_a_busy_worker_is_not_told_as_one_that_takes_the_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "BUSY_S", 0.01)
+    asked_again = 0
+
+    async def is_busy_at_first(asked: dict[str, Any]) -> bytes | None:
+        nonlocal asked_again
+        asked_again += 1
+        return await is_busy(asked) if asked_again < 4 else bundle_of(asked, "Shop")
+
+    async with cluster() as workers, bundling(tmp_path) as take:
+        await workers.add("one", **{BUNDLE: is_busy_at_first})
+        context = MemoryContext()
+        with pytest.raises(TaskFailed, match="slow"):
+            await take("http://127.0.0.1:9/", workers.address, context, **DOM)
+    said = [units.message for units in context.progress if units.message]
+    assert said.count("A worker takes the bundle") == 1
+    assert asked_again == 4
 
 
 async def test_a_bundle_whose_workers_are_lost_three_times_fails(tmp_path: Path) -> None:
