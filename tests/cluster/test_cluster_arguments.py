@@ -144,6 +144,18 @@ def test_the_environment_names_the_cluster_of_crawls_without_one(tmp_path: Path)
         parsed(tmp_path, {}, environ={"OC_CLUSTER": "head"})
 
 
+@pytest.mark.parametrize(
+    "given", [{"url": None, "tab": "tab_1"}, {"headers": ["X-Team: a"]}]
+)
+def test_a_default_that_is_no_address_refuses_nothing_that_cannot_use_it(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    environ = {"OC_CLUSTER": "head"}
+    parsed(tmp_path, given, EVIDENCE, environ=environ)
+    with pytest.raises(InvalidArguments, match="OC_CLUSTER"):
+        parsed(tmp_path, {}, EVIDENCE, environ=environ)
+
+
 def test_the_environment_comes_before_the_setting(tmp_path: Path) -> None:
     args = parsed(tmp_path, {})
     assert cluster_of(args, tools(tmp_path, cluster="local:2").settings) == ClusterAddress(local=2)

@@ -189,3 +189,14 @@ async def test_what_is_no_request_is_refused() -> None:
         for data in (b"", b"\x00", b"\x00\x80", packed(PageReply())):
             with pytest.raises(Misbehaviour):
                 await server.fetch(data)
+
+
+async def test_a_worker_that_ends_loads_no_page() -> None:
+    server = PageServer("w", 1)
+    with Site(pages=3) as site:
+        async with server.running():
+            assert (await answered(server, request(f"{site.url}/static/1"))).fetched is not None
+        late = await answered(server, request(f"{site.url}/static/1"))
+        assert site.hits["/static/1"] == 1
+    assert late.failed is not None
+    assert late.failed.what == "busy"
