@@ -233,13 +233,20 @@ sys.argv = ["octask", "doctor", "--verify", *sys.argv[1:]]
 main()
 """
 # Its crawl runs in another process then.
+# The step "cancel" lasts until Ctrl-C, which is looked at between two steps.
 VERIFY_UP_TO_CANCEL = """
 import asyncio, sys
 from engine.cli.__main__ import main
-from engine.doctor.verification import _Steps
+from engine.cli.calls import Interrupts
+from engine.doctor.verification import Finding, _Steps
+asked, interrupted = asyncio.Event(), Interrupts._interrupted
+def note(interrupts, cause):
+    interrupted(interrupts, cause)
+    asked.set()
 async def hang(steps):
-    await asyncio.Event().wait()
-_Steps._cancel = hang
+    await asked.wait()
+    return Finding("cancel", "ok", "")
+Interrupts._interrupted, _Steps._cancel = note, hang
 sys.argv = ["octask", "doctor", "--verify", *sys.argv[1:]]
 main()
 """
@@ -299,7 +306,7 @@ def test_an_interrupted_verification_leaves_no_process_and_no_file(
         running.send_signal(signal.SIGINT)
         said, _ = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 3
-    assert " restart: " not in said
+    assert " result: " not in said
     assert [*tmp_path.glob("octask-verify-*")] == []
 
 
