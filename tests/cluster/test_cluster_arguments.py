@@ -144,9 +144,7 @@ def test_the_environment_names_the_cluster_of_crawls_without_one(tmp_path: Path)
         parsed(tmp_path, {}, environ={"OC_CLUSTER": "head"})
 
 
-@pytest.mark.parametrize(
-    "given", [{"url": None, "tab": "tab_1"}, {"headers": ["X-Team: a"]}]
-)
+@pytest.mark.parametrize("given", [{"url": None, "tab": "tab_1"}, {"headers": ["X-Team: a"]}])
 def test_a_default_that_is_no_address_refuses_nothing_that_cannot_use_it(
     tmp_path: Path, given: dict[str, Any]
 ) -> None:
