@@ -73,7 +73,7 @@ async def logged(work: Awaitable[None]) -> bool:
     """Await `work`, log its error, and return whether there was none."""
     try:
         await work
-    except Exception:  # whatever failed in this round, nobody follows if the rounds end
+    except Exception:  # any error: the rounds must go on
         log.exception("Work in the background failed")
         return False
     return True

@@ -26,6 +26,7 @@ from engine.cluster.page_records import (
 from engine.egress.egress_policy import MOST as MOST_REFUSALS
 
 MOST_PART_BYTES: Final = 8 * 1024 * 1024  # the limit of a document and of a screenshot, too
+PARTS_S: Final = 3 * PART_S  # the parts of the page have one limit, the other two one each
 _MOST_COUNT: Final = 2**53
 _WORD: Final = re.compile(r"[\w.+ -]{1,64}", re.ASCII)
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -42,9 +43,8 @@ _TOLD: Final[dict[Part, frozenset[str]]] = {
 # worker must not choose them.
 CODES: Final = frozenset(
     {
-        *("address_blocked", "browser_gone", "element_not_ready", "page_error"),
-        *("page_out_of_files", "page_unreadable", "part_missing", "part_too_large"),
-        *("picture_too_large", "proxy_failed", "script_failed", "stale_reference"),
+        *("address_blocked", "browser_gone", "page_error", "page_out_of_files", "page_unreadable"),
+        *("part_missing", "part_too_large", "picture_too_large", "script_failed"),
         *("tool_timeout", "unit_timeout"),
     }
 )
@@ -72,9 +72,6 @@ def bundle_request(terms: Terms, options: BundleOptions) -> BundleRequest:
     """Return the request of a bundle with these options, which name an address."""
     names = BundleRequest.__struct_fields__[1:]
     return BundleRequest(terms, **{name: getattr(options, name) for name in names})
-
-
-PARTS_S: Final = 3 * PART_S  # the parts of the page have one limit, the other two one each
 
 
 class PartFailure(msgspec.Struct, frozen=True):

@@ -80,7 +80,7 @@ _INNER_LIMITS: Final = dict.fromkeys(
     ("inner", "links", "link_texts", "clicked", "redirects"), _EMPTY
 )
 _LimitedInner = _limited(Fetched, {**_LIMITS, **_INNER_LIMITS})
-_INNER = Annotated[list[_LimitedInner], Meta(max_length=MOST_INNER)]  # type: ignore[valid-type]  # by defstruct
+_INNER = Annotated[list[_LimitedInner], Meta(max_length=MOST_INNER)]  # type: ignore[valid-type]  # a made type
 LimitedPage: Final = _limited(Fetched, {**_LIMITS, "inner": _INNER})
 
 

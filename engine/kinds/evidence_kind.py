@@ -414,14 +414,14 @@ async def _on_cluster(
 
 async def _taken(args: EvidenceArgs, context: Context, workers: ClusterPages) -> TakenBundle:
     """Take the bundle; on another worker, if the first one is lost."""
-    lost, told = 0, -1
+    lost, reported = 0, -1
     while True:
         try:
             async with AsyncExitStack() as stack:
                 async with context.unit(WAIT_UNIT, WAIT_S):
                     await stack.enter_async_context(workers.room())
-                if told != lost:  # not again after a worker without room
-                    told = lost
+                if reported != lost:  # after each lost worker, not after one without room
+                    reported = lost
                     await context.reached("A worker takes the bundle")
                 async with context.unit("take the bundle on a worker", WAIT_S):
                     return await workers.bundle(args)

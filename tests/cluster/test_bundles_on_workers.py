@@ -28,6 +28,7 @@ from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import TaskFailed
 from engine.sample.server import Answer, Request
+from tests.cluster.dask_peers import Answer as Manners
 from tests.cluster.dask_peers import cluster, message
 from tests.support.engines import until
 from tests.support.far_limits import wait_for_answers
@@ -169,7 +170,7 @@ async def is_busy(_: dict[str, Any]) -> bytes | None:
 
 @pytest.mark.parametrize("manners", [hangs_up, lies, is_busy])
 async def test_another_worker_takes_the_bundle_of_one_that_does_not(
-    tmp_path: Path, manners: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, manners: Manners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_pool, "AWAY_S", 600.0)
     monkeypatch.setattr(worker_pool, "BUSY_S", 600.0)
@@ -181,7 +182,7 @@ async def test_another_worker_takes_the_bundle_of_one_that_does_not(
             """Misbehave for the first request, whichever worker gets it."""
             if not asked.is_set():
                 asked.set()
-                return await manners(given)  # type: ignore[no-any-return]
+                return await manners(given)
             return bundle_of(given, "Shop")
 
         one = await workers.add("one", **{BUNDLE: once})

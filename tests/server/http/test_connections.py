@@ -228,7 +228,7 @@ async def test_it_ends_soon_whatever_is_open(home: Path, monkeypatch: pytest.Mon
             waiting = asyncio.ensure_future(client.code("POST", f"/tasks/{task_id}/wait", {}))
             mcp = await client.events("/mcp", Accept="text/event-stream")
             assert await stream.content.readline() == b"event: started\n"
-            state = server._server.server_state  # type: ignore[union-attr]
+            state = server._server.server_state  # type: ignore[union-attr]  # it runs
             await until(lambda: len(state.tasks) == 5)  # all have arrived
             async with asyncio.timeout(WAIT_S):
                 await server.stop()
