@@ -21,6 +21,7 @@ from engine.service.engine import Engine
 from engine.verbs.verb_table import VERBS
 from tests.agents.conftest import Running
 from tests.browser.conftest import Pages
+from tests.support.line_files import whole_lines
 
 HTML = """<label>Name <input id=n></label><label>Password <input type=password></label>
 <button>Save</button><a href='/two'>Two</a>"""
@@ -77,8 +78,8 @@ async def test_every_tool_counts_in_one_category(engine: Running, pages: Pages, 
         assert meta["counters"]["actionCalls"] == 8 - len(LOOKS)
         assert meta["counters"]["failureCalls"] == 0
         assert [event["tool"] for event in meta["recent_events"]] == [tool for tool, _ in CALLS]
-        lines = (home / "tasks" / task_id / "events.jsonl").read_text("utf-8").splitlines()
-        told = [json.loads(line)["data"] for line in lines if '"tool_call"' in line]
+        events = whole_lines(home / "tasks" / task_id / "events.jsonl")
+        told = [event["data"] for event in events if event["kind"] == "tool_call"]
         assert [one["tool"] for one in told] == [tool for tool, _ in CALLS]
         assert [reply.task["counters"]["toolCalls"] for reply in replies if reply.task] == [
             *range(1, 9)
@@ -252,8 +253,8 @@ async def test_the_tools_are_verbs_for_hosts_only(engine: Running, pages: Pages)
 
 def refusals(home: Path, task_id: str) -> list[tuple[str, str, str]]:
     """The refused calls in a task's events: tool, code and sentence."""
-    lines = (home / "tasks" / task_id / "events.jsonl").read_text("utf-8").splitlines()
-    calls = [json.loads(line)["data"] for line in lines if '"kind":"tool_call"' in line]
+    events = whole_lines(home / "tasks" / task_id / "events.jsonl")
+    calls = [event["data"] for event in events if event["kind"] == "tool_call"]
     return [
         (call["tool"], call["error"]["code"], call["error"]["message"])
         for call in calls

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from tests.support.endless_site import endless
+from tests.support.line_files import whole_lines
 from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, said_until, until
 from tests.support.processes import open_files
 
 
 def pages(root: Path) -> list[str]:
-    lines = [line for one in root.glob("*/pages.jsonl") for line in one.read_bytes().splitlines()]
-    return [json.loads(line)["url"] for line in lines]
+    return [page["url"] for one in root.glob("*/pages.jsonl") for page in whole_lines(one)]
 
 
 def crawling(octask: Octask, site: Any, *words: str) -> tuple[subprocess.Popen[str], Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from engine.model.errors import LedgerUnusable
 from engine.sample.server import Answer, Request
 from engine.service.engine import Engine
 from fixtures.hostile.site import HostileSite
+from tests.support.line_files import whole_lines
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
@@ -22,8 +22,7 @@ LIMIT_MS = 150_000
 
 
 def told(home: Path, task_id: str) -> list[dict[str, Any]]:
-    lines = Path(home, "tasks", task_id, "events.jsonl").read_text("utf-8").splitlines()
-    events = (json.loads(line) for line in lines)
+    events = whole_lines(Path(home, "tasks", task_id, "events.jsonl"))
     logs = (event["data"] for event in events if event["kind"] == "log")
     return [data for data in logs if data["phase"] == "egress"]
 

@@ -17,6 +17,7 @@ from engine.model.records import Status, Units
 from engine.service.admission import Terms
 from tests.support.engines import opened
 from tests.support.far_limits import be_patient
+from tests.support.line_files import whole_lines
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "concurrency": 1}
 
@@ -27,8 +28,7 @@ def result_of(home: Path, task_id: str) -> dict[str, Any]:
 
 
 def told(home: Path, task_id: str) -> list[tuple[str, str]]:
-    lines = (home / "tasks" / task_id / "events.jsonl").read_text("utf-8").splitlines()
-    found = [json.loads(line) for line in lines]
+    found = whole_lines(home / "tasks" / task_id / "events.jsonl")
     return [(e["data"]["from"], e["data"]["to"]) for e in found if e["kind"] == "budget"]
 
 

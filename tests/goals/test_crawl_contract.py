@@ -16,6 +16,7 @@ from engine.service.engine import Engine
 from tests.support.endless_site import endless
 from tests.support.engines import opened, until
 from tests.support.faults import disk_full
+from tests.support.line_files import whole_lines
 
 STATIC = {"engine": "static", "delay_ms": 0}
 REASON = "seen enough of this site today"
@@ -38,8 +39,7 @@ def contract_of(engine: Engine, record: TaskRecord) -> Contract:
 
 
 def events(home: Path, record: TaskRecord) -> list[dict[str, Any]]:
-    path = home / "tasks" / record.task_id / "events.jsonl"
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
+    return whole_lines(home / "tasks" / record.task_id / "events.jsonl")
 
 
 async def test_pages_are_recorded_with_what_became_of_them(home: Path, site: Any) -> None:

@@ -25,9 +25,10 @@ from tests.gui.access_walk import walk_by_tab
 from tests.gui.live_tasks import ended, status_of
 from tests.gui.task_views import a_view
 from tests.gui.windows import dialog_by_act, dialog_of, heard, opened, press, until
-from tests.recording.conftest import Operator, read_lines
+from tests.recording.conftest import Operator
 from tests.recording.conftest import until as become
 from tests.support.far_limits import be_patient
+from tests.support.line_files import whole_lines
 
 SECRET = "hunter2-zz9"
 
@@ -59,8 +60,8 @@ async def recorded(session: Session, site: Site) -> str:
     args = {"url": f"{site.url}/login", "headless": True, "screenshots": "none"}
     task_id = str((await engine.requests.start("recording", args)).task_id)
     pages = engine.settings.root / task_id / "pages.jsonl"
-    await become(lambda: read_lines(pages))
-    operator = Operator(engine.instances.living()[-1].pages[0], lambda: read_lines(pages))
+    await become(lambda: whole_lines(pages))
+    operator = Operator(engine.instances.living()[-1].pages[0], lambda: whole_lines(pages))
     await operator.type("input[type=password]", SECRET)
     await operator.heard()
     return task_id

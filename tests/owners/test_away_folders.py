@@ -20,6 +20,7 @@ from engine.model.records import Status, TaskId, TaskRecord
 from engine.service.engine import Engine
 from tests.support.endless_site import endless
 from tests.support.engines import WAIT_S, opened, until
+from tests.support.line_files import whole_lines
 
 STATIC: dict[str, Any] = {
     "delay_ms": 10,
@@ -46,8 +47,7 @@ async def crawling(engine: Engine, **more: Any) -> Path:
 
 
 def page_urls(folder: Path) -> list[str]:
-    lines = (folder / "pages.jsonl").read_bytes().splitlines()
-    return [json.loads(line)["url"] for line in lines]
+    return [page["url"] for page in whole_lines(folder / "pages.jsonl")]
 
 
 def checked(folder: Path, status: Status, pages: int | None = None) -> TaskRecord:

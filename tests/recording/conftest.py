@@ -16,6 +16,7 @@ from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from tests.support.far_limits import be_patient
+from tests.support.line_files import whole_lines
 
 WAIT_S = 120.0
 
@@ -31,12 +32,6 @@ async def until(true: Callable[[], Any]) -> Any:
         while not (found := true()):
             await asyncio.sleep(0.02)
     return found
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 async def until_scrolled(page: Any, to: int) -> None:
@@ -90,7 +85,7 @@ class Running:
         self.operator: Operator = None  # type: ignore[assignment]  # set before any use
 
     def actions(self) -> list[dict[str, Any]]:
-        return read_lines(self.folder / "pages.jsonl")
+        return whole_lines(self.folder / "pages.jsonl")
 
     async def ready(self) -> None:
         """The first page is there and listened to."""

@@ -20,7 +20,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed
 from engine.model.records import Status
-from tests.recording.conftest import read_lines
+from tests.support.line_files import whole_lines
 from tests.support.octask import Octask, only_task, until
 from tests.support.screens import screen_of_its_own
 
@@ -29,7 +29,7 @@ def begin(octask: Octask, url: str, *words: str) -> tuple[subprocess.Popen[str],
     """A recording in the foreground of its own process, and its folder once it has begun."""
     program = octask.start("start", "recording", url, "--headless", *words)
     folder = octask.home / "tasks" / only_task(octask)
-    until(lambda: bool(read_lines(folder / "pages.jsonl")))
+    until(lambda: bool(whole_lines(folder / "pages.jsonl")))
     return program, folder
 
 
@@ -58,7 +58,7 @@ def test_stop_ends_a_recording_of_another_process_in_good_order(octask: Octask, 
 
 def test_a_killed_recording_is_exportable(octask: Octask, site: Any, tmp_path: Path) -> None:
     program, folder = begin(octask, f"{site.url}/shop/")
-    actions = read_lines(folder / "pages.jsonl")
+    actions = whole_lines(folder / "pages.jsonl")
     children = psutil.Process(program.pid).children(recursive=True)
     program.kill()
     program.communicate(timeout=90)

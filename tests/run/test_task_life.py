@@ -21,13 +21,13 @@ from engine.model.errors import (
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.text import words
 from tests.support.engines import WAIT_S, opened, until
+from tests.support.line_files import whole_lines
 
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
 
 
 def pages_on_disk(home: Path, task_id: str) -> list[dict[str, Any]]:
-    path = home / "tasks" / task_id / "pages.jsonl"
-    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+    return whole_lines(home / "tasks" / task_id / "pages.jsonl")
 
 
 def result_of(home: Path, task_id: str) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def result_of(home: Path, task_id: str) -> dict[str, Any]:
 
 
 def kinds_of_events(home: Path, task_id: str) -> list[str]:
-    lines = (home / "tasks" / task_id / "events.jsonl").read_bytes().splitlines()
-    return [json.loads(line)["kind"] for line in lines]
+    events = whole_lines(home / "tasks" / task_id / "events.jsonl")
+    return [event["kind"] for event in events]
 
 
 def record_of(view: TaskView) -> TaskRecord:
@@ -82,7 +82,7 @@ async def test_a_task_leaves_files_times_and_events(home: Path, site: Any) -> No
     files = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     assert files == {"meta.json", "events.jsonl", "pages.jsonl", "result.json", "lock"}
     assert record.created_at <= (record.started_at or 0) <= (record.ended_at or 0)
-    events = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
+    events = whole_lines(folder / "events.jsonl")
     assert all(isinstance(event["ts"], int) for event in events)
     progress = [event["data"] for event in events if event["kind"] == "progress"]
     assert [data["unitsDone"] for data in progress] == [1, 2, 3]

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.support.line_files import whole_lines
+
 
 def stored(home: Path, run_id: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((home / "comet-runs" / f"{run_id}.json").read_bytes())
@@ -14,4 +16,4 @@ def stored(home: Path, run_id: str) -> dict[str, Any]:
 
 def transitions(home: Path) -> list[dict[str, Any]]:
     files = sorted((home / "audit").glob("*/lifecycle.jsonl"))
-    return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    return [line for file in files for line in whole_lines(file)]

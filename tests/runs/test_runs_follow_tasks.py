@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -25,13 +24,14 @@ from engine.service.admission import Terms
 from engine.service.engine import Engine
 from tests.runs.run_marks import marks, only_run
 from tests.support.engines import opened
+from tests.support.line_files import whole_lines
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
 
 
 def steps(home: Path) -> list[tuple[str | None, str]]:
     (file,) = (home / "audit").glob("*/lifecycle.jsonl")
-    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    lines = whole_lines(file)
     return [(line["from"], line["to"]) for line in lines]
 
 

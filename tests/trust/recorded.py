@@ -14,7 +14,8 @@ from engine.ledger.reader import LedgerReader
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.service.engine import Engine
-from tests.recording.conftest import Operator, read_lines, until
+from tests.recording.conftest import Operator, until
+from tests.support.line_files import whole_lines
 from tests.trust.planted import PLANTED
 
 P = PLANTED
@@ -28,8 +29,8 @@ async def record(home: Path, site: str) -> None:
         args = {"url": f"{site}/form", "headless": True, "screenshots": "each"}
         task_id = (await engine.requests.start("recording", args)).task_id
         pages = home / "tasks" / task_id / "pages.jsonl"
-        await until(lambda: read_lines(pages))
-        operator = Operator(engine.instances.living()[-1].pages[0], lambda: read_lines(pages))
+        await until(lambda: whole_lines(pages))
+        operator = Operator(engine.instances.living()[-1].pages[0], lambda: whole_lines(pages))
         await operator.type("#f", P["typed text"])
         await operator.type("#p", P["typed password"])
         await operator.click("#echo")

@@ -44,6 +44,7 @@ from engine.pages.static_engine import open_static
 from engine.sample.server import Answer, Request
 from engine.service.engine import Engine
 from tests.support.engines import opened, until
+from tests.support.line_files import whole_lines
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
@@ -102,9 +103,7 @@ def summary_of(home: Path, record: TaskRecord) -> dict[str, Any]:
 
 
 def waits_of(home: Path, record: TaskRecord) -> list[dict[str, Any]]:
-    path = home / "tasks" / record.task_id / "events.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    events = [json.loads(line) for line in lines]
+    events = whole_lines(home / "tasks" / record.task_id / "events.jsonl")
     told = [event.get("data") or {} for event in events]
     return [data for data in told if data.get("reason") == "host_errors"]
 
