@@ -16,11 +16,16 @@ from tests.support.engines import until
 
 # In the place of `octask`: it notes each start, and answers as the file of its role tells.
 PROGRAM = """
-import json, os, pathlib, sys, time
+import json, pathlib, sys, time
 folder, role = pathlib.Path(sys.argv[1]), sys.argv[-1]
 sys.stdin.readline()
-(folder / f"{role}-{os.getpid()}").touch()
-number = len(list(folder.glob(f"{role}-*")))
+number = 1
+while True:  # each of those that start at the same time has a number of its own
+    try:
+        (folder / f"{role}-{number}").touch(exist_ok=False)
+        break
+    except FileExistsError:
+        number += 1
 plan = folder / f"{role}.plan"
 steps = plan.read_text().split() if plan.exists() else []
 step = steps[number - 1] if number <= len(steps) else "live"

@@ -337,14 +337,20 @@ async def test_a_worker_that_dies_under_its_pages_loses_none(tmp_path: Path) -> 
     async with cluster() as workers:
         dying = await workers.add("dying")
         await workers.add("other")
+        load = dying.operations[FETCH]
         dead: list[asyncio.Future[None]] = []
 
-        def on_page(page: dict[str, Any], _: object) -> None:
-            if len(context.pages) == 5:
+        async def dies_with_a_page(asked: dict[str, Any]) -> bytes | None:
+            if dying.calls.count(FETCH) <= 2:
+                return await load(asked)
+            if not dead:
                 workers.listed.pop(dying.address)
                 dead.append(asyncio.ensure_future(dying.stop()))
+            await asyncio.Event().wait()
+            return None
 
-        context = MemoryContext(on_page=on_page)
+        dying.operations[FETCH] = dies_with_a_page
+        context = MemoryContext()
         with Site(pages=60) as site:
             given = {"max_pages": 60, "max_depth": 100}
             await crawled(site.url, tmp_path, workers.address, context, **given)
