@@ -127,7 +127,7 @@ async def test_a_hold_of_one_program_holds_the_tasks_of_another(home: Path, site
             await holds(engine, mine)
             assert state(home, task_id) == Status.PENDING
             await engine.start_hold.start_anyway(task_id)
-            await asyncio.to_thread(other.communicate, timeout=60)
+            await asyncio.to_thread(other.communicate, timeout=150)
         finally:
             other.kill()
             other.communicate()
@@ -274,7 +274,7 @@ def test_octask_says_that_a_start_waits_and_then_goes_on(held: Octask, site: Any
     assert ": lunch." in said
     assert held.tasks()[0]["status"] == "PENDING"
     held("release")
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=150)
     assert "no longer held" in err
     assert "COMPLETED" in out
 
@@ -319,4 +319,4 @@ def test_watch_in_a_pipe_tells_the_hold_and_its_end_beside_its_rows(octask: Octa
     octask("release")
     assert watch.stderr.readline() == "New starts are no longer held.\n"
     watch.send_signal(signal.SIGINT)
-    assert watch.communicate(timeout=60) == ("", "")
+    assert watch.communicate(timeout=150) == ("", "")
