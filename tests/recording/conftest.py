@@ -92,7 +92,9 @@ class Running:
         await until(lambda: self.actions() or self._ended())
         assert self.actions(), (self.folder / "meta.json").read_text()
         instance = self.engine.instances.living()[-1]
-        self.operator = Operator(instance.pages[0], self.actions)
+        page = instance.pages[0]
+        page.context.set_default_timeout(WAIT_S * 1000)  # of what the operator does
+        self.operator = Operator(page, self.actions)
 
     def _ended(self) -> bool:
         return '"ended_at"' in (self.folder / "meta.json").read_text()
