@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine.kinds.context import Clock
 from engine.model.config import Settings
 from engine.service.engine import Engine
 
@@ -16,9 +17,11 @@ WAIT_S = 60.0
 
 
 @asynccontextmanager
-async def opened(home: Path, *, accepts: bool = True, **settings: Any) -> AsyncIterator[Engine]:
+async def opened(
+    home: Path, *, accepts: bool = True, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Engine]:
     """An open engine; `settings` are fields of `Settings` that differ from the usual ones."""
-    engine = Engine(replace(Settings.at(home=home), **settings), accepts=accepts)
+    engine = Engine(replace(Settings.at(home=home), **settings), accepts=accepts, clock=clock)
     await engine.open()
     try:
         yield engine

@@ -13,6 +13,7 @@ import pytest
 
 from engine.browser.page import click_links
 from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.kinds.crawl.frontier import Pace
 from engine.kinds.crawl.stored_pages import stored_page
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.model.errors import InvalidArguments
@@ -259,42 +260,62 @@ async def test_clicks_end_when_the_page_does_not_open_again(home: Path, second: 
     assert (page["clicks"], page["clicks_cut"]) == (1, True)
 
 
-async def test_the_delay_lies_between_two_loads_of_a_clicked_page(home: Path) -> None:
-    site, times = Site({"/": ROUTER}), []
+async def test_the_delay_lies_between_two_loads_of_a_clicked_page(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, times, begun = Site({"/": ROUTER}), list[float](), list[float]()
+    turn = Pace.turn
+
+    async def noted(pace: Pace, host: str, asked_s: float = 0.0) -> None:
+        await turn(pace, host, asked_s)
+        begun.append(time.monotonic())
+
+    monkeypatch.setattr(Pace, "turn", noted)
 
     def answer(request: Request) -> Answer:
         if request.path == "/":
             times.append(time.monotonic())
         return site.answer(request)
 
-    with served(answer) as url:
-        given = {"click_links": "button", "delay_ms": 4_000, "timeout_ms": 10_000}
-        page = await page_of(home, url, "browser", **given)
+    for delay_ms, timeout_ms in ((4_000, 10_000), (20_000, 55_000)):  # the first that is enough
+        times.clear()
+        begun.clear()
+        with served(answer) as url:
+            given = {"click_links": "button", "delay_ms": delay_ms, "timeout_ms": timeout_ms}
+            page = await page_of(home, url, "browser", **given)
+        if page.get("clicks") == 4:
+            break
     assert page["clicks"] == 4  # the delays are no part of the time limit
     assert len(times) == 4
-    # Three delays, less what the first request took to arrive; a single gap may be as much shorter.
-    assert times[-1] - times[0] > 11.0
+    # Since the first load began: its request may be long on its way.
+    assert times[-1] - begun[0] >= 3 * delay_ms / 1_000 - 0.05
 
 
 BUSY = """<button onclick="for (;;);">busy</button><button>next</button><p>here</p>"""
 
 
 async def test_a_page_that_a_click_hangs_is_kept(home: Path) -> None:
-    page = await clicked(home, Site({"/": BUSY}), timeout_ms=10_000)
+    for timeout_ms in (10_000, 60_000):  # the first that is enough to load the page
+        page = await clicked(home, Site({"/": BUSY}), timeout_ms=timeout_ms)
+        if "error" not in page:
+            break
     assert page["clicks_cut"] is True
     assert "error" not in page
     assert "here" in page["content"]
 
 
 SLOW = "<p>here</p>" + "".join(
-    f"<button onclick='fetch(`/data?{n}`)'>{n}</button>" for n in range(50)
+    f"<button onclick='fetch(`/data?{n}`)'>{n}</button>" for n in range(300)
 )
 
 
 async def test_clicks_end_at_the_time_limit_and_say_so(home: Path) -> None:
-    page = await clicked(home, Site({"/": SLOW}), timeout_ms=8_000)
+    for timeout_ms in (8_000, 60_000):  # the first that is enough for a click
+        page = await clicked(home, Site({"/": SLOW}), timeout_ms=timeout_ms)
+        if page.get("clicks"):
+            break
     assert page["clicks_cut"] is True
-    assert 0 < page["clicks"] <= 20  # of 0.4 s at least
+    assert 0 < page["clicks"] <= timeout_ms / 400  # of 0.4 s at least
 
 
 async def test_a_cancelled_crawl_stops_clicking_at_once(home: Path) -> None:

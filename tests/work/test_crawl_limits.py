@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.kinds.context import Clock
 from engine.kinds.crawl import crawl
 from engine.sample.server import Answer, Request
 from tests.support.engines import opened
+from tests.support.late_clock import late_clock
 from tests.support.serving import served
 
 CROWD = "".join(f"<a href=/{number}>{number}</a>" for number in range(40))
 
 
-async def result_of(home: Path, url: str, kind: str = "crawl", **args: Any) -> dict[str, Any]:
+async def result_of(
+    home: Path, url: str, kind: str = "crawl", clock: Clock | None = None, **args: Any
+) -> dict[str, Any]:
     given = {"url": url, "engine": "static", "max_pages": 100, "delay_ms": 0, **args}
-    async with opened(home) as service:
+    async with opened(home, clock=clock) as service:
         record = await service.requests.start(kind, given)
-        ended = await service.tasks.wait(record.task_id, 60_000)
+        ended = await service.tasks.wait(record.task_id, 150_000)
         assert ended.status == "COMPLETED", ended.error
     found = json.loads((home / "tasks" / record.task_id / "result.json").read_text())
     return dict(found)
+
+
+class Site:
+    """It counts requests, from one of which on the time of a crawl's limit can run."""
+
+    def __init__(self, answer: Callable[[Request], Answer]) -> None:
+        self.asked = Counter[str]()
+        self._answer = answer
+
+    def answer(self, request: Request) -> Answer:
+        self.asked[request.path] += 1
+        return self._answer(request)
+
+    def clock_from(self, path: str) -> Clock:
+        return late_clock(lambda: self.asked[path])
 
 
 def slow(request: Request) -> Answer:
@@ -37,8 +58,10 @@ async def test_a_crawl_ends_at_its_time_limit(
     home: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int
 ) -> None:
     monkeypatch.setattr(crawl, "MINUTE_S", 5.0)
-    with served(slow) as url:
-        found = await result_of(home, url, max_minutes=1, delay_ms=delay_ms)
+    site = Site(slow)
+    with served(site.answer) as url:
+        args: dict[str, Any] = {"max_minutes": 1, "delay_ms": delay_ms}
+        found = await result_of(home, url, clock=site.clock_from("/"), **args)
     assert found["summary"]["stopped_by"] == "max_minutes"
     assert 1 <= len(found["pages"]) < 41
     assert not [page for page in found["pages"] if "error" in page]
@@ -50,8 +73,10 @@ async def test_a_page_that_waits_for_a_retry_keeps_its_failure_at_the_time_limit
     monkeypatch.setattr(crawl, "MINUTE_S", 5.0)
     busy = Answer(b"busy", 503, headers=(("Retry-After", "300"),))
     first = Answer(b"<a href=/busy>busy</a>")
-    with served(lambda request: busy if request.path == "/busy" else first) as url:
-        found = await result_of(home, url, max_minutes=1, respect_robots=False)
+    site = Site(lambda request: busy if request.path == "/busy" else first)
+    with served(site.answer) as url:
+        args: dict[str, Any] = {"max_minutes": 1, "respect_robots": False}
+        found = await result_of(home, url, clock=site.clock_from("/busy"), **args)
     assert [page.get("error") for page in found["pages"]] == [None, "HTTP 503"]
     assert found["summary"]["stopped_by"] == "max_minutes"
 
@@ -87,8 +112,10 @@ async def test_a_search_for_addresses_ends_with_the_time_of_its_crawl(
         return Answer(text.format(where[0]).encode(), 200, "application/xml")
 
     where: list[str] = []
-    with served(answer) as url:
+    site = Site(answer)
+    with served(site.answer) as url:
         where.append(url)
-        found = await result_of(home, f"{url}/sitemap.xml", "crawl_sitemap", max_minutes=1)
+        clock, start = site.clock_from("/page"), f"{url}/sitemap.xml"
+        found = await result_of(home, start, "crawl_sitemap", clock, max_minutes=1)
     assert found["summary"]["stopped_by"] == "max_minutes"
     assert [page["url"] for page in found["pages"]] == [f"{url}/page"]

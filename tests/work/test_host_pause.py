@@ -44,6 +44,7 @@ from engine.pages.static_engine import open_static
 from engine.sample.server import Answer, Request
 from engine.service.engine import Engine
 from tests.support.engines import opened, until
+from tests.support.late_clock import late_clock
 from tests.support.line_files import whole_lines
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
@@ -466,7 +467,12 @@ async def test_the_time_limit_acts_within_a_pause(
     home: Path, site: DownSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crawl, "MINUTE_S", 10.0)
-    async with opened(home) as engine:
+
+    def pauses() -> bool:
+        events = home.glob("tasks/*/events.jsonl")
+        return any(b"host_errors" in one.read_bytes() for one in events)
+
+    async with opened(home, clock=late_clock(pauses)) as engine:
         record = await ended(engine, await start(engine, site.url, max_minutes=1))
     assert record.status == Status.COMPLETED
     assert summary_of(home, record)["stopped_by"] == "max_minutes"
