@@ -11,13 +11,12 @@ from warcio.archiveiterator import ArchiveIterator
 
 from engine.archive.task_archive import FILE_PATH
 from tests.archive.rich_site import Rich, rich_site
-from tests.support.far_limits import be_patient, wait_for_answers
+from tests.support.far_limits import be_patient
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
-    wait_for_answers(monkeypatch)
 
 
 @pytest.fixture

@@ -62,12 +62,7 @@ HOME = page(
 SECOND = page("Second page", "<p>Text of the second page.</p><img src=/tagged.png>")
 
 
-# A browser waits for the requests of a page, and not for a worker that is about to send one.
-BUSY = page(
-    "Busy",
-    "<p>It has a worker.</p><script>new Worker('/worker.js'); fetch('/after-worker')</script>",
-)
-WORKER_S = 60.0  # after which the page goes on without it
+BUSY = page("Busy", "<p>It has a worker.</p><script>new Worker('/worker.js')</script>")
 
 
 class Rich:
@@ -76,7 +71,6 @@ class Rich:
     def __init__(self) -> None:
         self.url = ""
         self.asked: Counter[str] = Counter()
-        self.worker_answered = threading.Event()
         self.extra: dict[str, tuple[int, Mapping[str, str], bytes]] = {}
 
     def answer(self, path: str, given: Mapping[str, str], body: bytes) -> Any:
@@ -84,9 +78,6 @@ class Rich:
         kept = {"Cache-Control": "max-age=600"}
         if path in self.extra:
             return self.extra[path]
-        if path == "/after-worker":
-            self.worker_answered.wait(WORKER_S)
-            return 200, {"Content-Type": text}, b"after the worker"
         if path == "/tagged.png":
             tag = {"ETag": '"one"', "Cache-Control": "no-cache"}
             if given.get("If-None-Match") == '"one"':
@@ -145,8 +136,6 @@ def rich_site() -> Iterator[Rich]:
                 self.close_connection = size > len(body)
             self.end_headers()
             self.wfile.write(body)
-            if path == "/from-worker.txt":
-                site.worker_answered.set()
 
         do_POST = do_GET
 
