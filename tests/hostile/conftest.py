@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+import pytest
 
 from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
+from tests.support.far_limits import be_patient
 
 LIMIT_MS = 800_000  # pages are ended at their limits; a crowded machine has many of those
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """Also for the crawls that the tests of a module look at together."""
+    with pytest.MonkeyPatch.context() as patched:
+        be_patient(patched)
+        yield
 
 
 class Told(NamedTuple):
