@@ -16,16 +16,20 @@ from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
-from tests.support.far_limits import be_patient
+from tests.support.far_limits import FAR_S
 
 LIMIT_MS = 800_000  # pages are ended at their limits; a crowded machine has many of those
 
 
 @pytest.fixture(scope="module", autouse=True)
 def patience() -> Iterator[None]:
-    """Also for the crawls that the tests of a module look at together."""
+    """Start browsers however long that takes, also for crawls that a whole module looks at.
+
+    The limits within a page stay: they are what ends many of the traps.
+    """
     with pytest.MonkeyPatch.context() as patched:
-        be_patient(patched)
+        for limit in ("launch.LAUNCH_S", "browser_session.START_S", "locate.VERSION_LIMIT_S"):
+            patched.setattr(f"engine.browser.chromium.{limit}", FAR_S)
         yield
 
 
