@@ -64,16 +64,30 @@ class Opener(QApplication):
     asked = Signal(str)
     told_to_quit = Signal()
 
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(words)
+        self._keeps_quit = self._has_quit = False
+
+    def keep_quit(self) -> None:
+        """From now on, keep a request to quit that comes while there is no window."""
+        self._keeps_quit = True
+
+    def take_quit(self) -> bool:
+        """Return whether a request to quit was kept, and forget it."""
+        had, self._has_quit = self._has_quit, False
+        return had
+
     def event(self, event: QEvent) -> bool:
         # Overridden, because an event filter would be called for every event.
         if isinstance(event, QFileOpenEvent):
             self.asked.emit(event.url().toString())
             return True
         heard = self.isSignalConnected(QMetaMethod.fromSignal(self.told_to_quit))
-        if event.type() == QEvent.Type.Quit and heard:
+        if event.type() == QEvent.Type.Quit and (heard or self._keeps_quit):
             # Qt would close every window before its tasks have ended, and macOS would end the
             # process when an accepted event returns.
             event.ignore()
+            self._has_quit = not heard
             self.told_to_quit.emit()
             return True
         return super().event(event)
@@ -101,6 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.self_test or options.shot:
             return _report(*_proof(app, settings, options))
         wish = wish_of(options.what, here(), token_in(os.environ), options.beside)
+        app.keep_quit()
         return run(app, _windows(app, settings, wish, options))
     except (asyncio.CancelledError, KeyboardInterrupt):
         if options.self_test or options.shot:
@@ -203,9 +218,11 @@ async def _one_window(
     instance.called.connect(door.called)
     app.asked.connect(door.open_address)
     app.told_to_quit.connect(door.obey)
-    door.show()
-    door.when_painted(instance.listen)
     try:
+        if app.take_quit():
+            return None
+        door.show()
+        door.when_painted(instance.listen)
         return await door.ended(wish, crashed=crashed)
     finally:
         app.asked.disconnect(door.open_address)

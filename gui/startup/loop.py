@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import qasync
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from engine.model.errors import EngineError
@@ -204,6 +204,8 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
         self._alarm.soon()  # Callbacks may be queued before the loop runs
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
+        # Qt's loop begins by dropping the requests to quit that were posted before it.
+        QApplication.sendPostedEvents(QApplication.instance(), QEvent.Type.Quit.value)
         try:
             return int(super().run_forever())
         finally:

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the folder is s
 def octask(place: Path, *words: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "engine.cli", "consent-rules", *words]
     env = {**os.environ, "XDG_DATA_HOME": str(place), "no_proxy": "*"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=env, check=False, timeout=150
+    )
     return done.returncode, done.stdout + done.stderr
 
 

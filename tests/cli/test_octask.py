@@ -15,6 +15,7 @@ import pytest
 
 from engine.doctor.verification import _seen
 from tests.support.endless_site import endless
+from tests.support.far_limits import start_patient_programs
 from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
 from tests.support.task_folders import write_meta
 
@@ -216,19 +217,23 @@ def test_events_and_list_read_well_in_a_pipe(octask: Octask, site: Any) -> None:
     assert line[0] in octask("watch", "--once")
 
 
-def test_doctor_names_the_browser_and_the_ledger(octask: Octask) -> None:
+def test_doctor_names_the_browser_and_the_ledger(
+    octask: Octask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_patient_programs(monkeypatch)
     report = json.loads(octask("doctor", "--json"))
     assert report["healthy"]
     subjects = {finding["subject"] for finding in report["findings"]}
     assert {"browser", "ledger", "log", "program"} <= subjects
 
 
-# How soon a crawl ends is the machine's to say: the two seconds of that step are moved away.
+# How soon a step ends is the machine's to say: the limits of the steps are moved away, as are the
+# two seconds of one of them.
 VERIFY_PATIENTLY = """
 import sys
 from engine.cli.__main__ import main
 from engine.doctor import verification
-verification.CANCEL_S = 100.0
+verification.CANCEL_S, verification.STEP_S = 100.0, 1_000.0
 sys.argv = ["octask", "doctor", "--verify", *sys.argv[1:]]
 main()
 """
@@ -238,7 +243,9 @@ VERIFY_UP_TO_CANCEL = """
 import asyncio, sys
 from engine.cli.__main__ import main
 from engine.cli.calls import Interrupts
+from engine.doctor import verification
 from engine.doctor.verification import Finding, _Steps
+verification.STEP_S = 1_000.0
 asked, interrupted = asyncio.Event(), Interrupts._interrupted
 def note(interrupts, cause):
     interrupted(interrupts, cause)
@@ -257,6 +264,7 @@ VERIFIED = ["browser", "start", "list", "cancel", "result", "restart", "kill", "
 def test_doctor_verifies_the_steps_of_the_seed_and_leaves_nothing(
     octask: Octask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: bool
 ) -> None:
+    start_patient_programs(monkeypatch)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -266,7 +274,7 @@ def test_doctor_verifies_the_steps_of_the_seed_and_leaves_nothing(
         [sys.executable, "-c", VERIFY_PATIENTLY, "--home", str(octask.home)],
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=280,  # eight steps, of which one starts two browsers
         env=octask.environment(),
         check=False,
     )
@@ -293,6 +301,7 @@ def test_a_step_that_saw_something_else_says_what_was_expected() -> None:
 def test_an_interrupted_verification_leaves_no_process_and_no_file(
     octask: Octask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    start_patient_programs(monkeypatch)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with subprocess.Popen(
         [sys.executable, "-c", VERIFY_UP_TO_CANCEL, "--home", str(octask.home)],

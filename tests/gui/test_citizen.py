@@ -319,16 +319,35 @@ def quit_soon():
     QTimer.singleShot(1500, lambda: QApplication.postEvent(app, QEvent(QEvent.Type.Quit)))
 def init(window, *args):
     made(window, *args)
-    window.painted.connect(quit_soon)  # Qt drops a quit that is posted before
+    window.painted.connect(quit_soon)
 gui.window.main_window.MainWindow.__init__ = init
 sys.exit(gui.app.main(["--home", sys.argv[1]]))
 """
 
 
-def test_a_program_that_the_desktop_tells_to_quit_ends_in_order(tmp_path: Path) -> None:
+# Told before the first turn of its loop: Qt's own loop would drop that.
+EARLY_QUITTER = """
+import sys
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+import gui.app
+make = gui.app.make_application
+def make_and_quit():
+    app = make()
+    QApplication.postEvent(app, QEvent(QEvent.Type.Quit))
+    return app
+gui.app.make_application = make_and_quit
+sys.exit(gui.app.main(["--home", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("program", [QUITTER, EARLY_QUITTER], ids=["painted", "no-loop-yet"])
+def test_a_program_that_the_desktop_tells_to_quit_ends_in_order(
+    tmp_path: Path, program: str
+) -> None:
     env = os.environ | {"QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", QUITTER, str(tmp_path / "home")],
+        [sys.executable, "-c", program, str(tmp_path / "home")],
         cwd=ROOT,
         env=env,
         capture_output=True,

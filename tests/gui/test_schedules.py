@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTime
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
@@ -33,6 +33,7 @@ from tests.gui.live_tasks import ended
 from tests.gui.task_views import a_view
 from tests.gui.windows import appearing, dialog_by_act, dialog_of, heard, opened, press, until
 from tests.schedules.changing_site import ChangingSite
+from tests.support.times_of_day import far_time
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False}
 
@@ -83,11 +84,14 @@ async def test_a_task_is_repeated_from_its_menu_and_its_changes_are_shown(
         form = await dialog_by_act(window, "repeat", RepeatDialog)
         form.name.setText("Shop")
         form.way.setCurrentIndex(DAILY)
+        assert form.at.text() == "07:30"
+        daily = far_time(form.zone.currentText())
+        form.at.setTime(QTime.fromString(daily, "HH:mm"))
         press(form, "Add")
         dialog = await dialog_by_act(window, "schedules", SchedulesDialog)
         await filled(dialog, 1)
         assert text_of(dialog, 0) == "Shop"
-        assert "daily at 07:30" in text_of(dialog, 1)
+        assert f"daily at {daily}" in text_of(dialog, 1)
         shop.pages["/a"] = "<p>Another word</p>"
         press(dialog, "&Run now")
         (run,) = await ended_run(session, 1)

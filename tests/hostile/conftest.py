@@ -5,18 +5,32 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+import pytest
 
 from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
+from tests.support.far_limits import FAR_S
 
 LIMIT_MS = 800_000  # pages are ended at their limits; a crowded machine has many of those
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """Start browsers however long that takes, also for crawls that a whole module looks at.
+
+    The limits within a page stay: they are what ends many of the traps.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        for limit in ("launch.LAUNCH_S", "browser_session.START_S", "locate.VERSION_LIMIT_S"):
+            patched.setattr(f"engine.browser.chromium.{limit}", FAR_S)
+        yield
 
 
 class Told(NamedTuple):

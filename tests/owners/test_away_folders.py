@@ -151,9 +151,9 @@ async def test_a_cancel_waits_for_an_away_folder(home: Path, site: Any) -> None:
 async def test_an_away_ledger_delays_no_other_run(home: Path, tmp_path: Path, site: Any) -> None:
     async with opened(home) as engine, opened(tmp_path / "other") as other:
         folder = await crawling(engine)
-        beside = await crawling(other)
         back = moved(folder.parent)
         await until(lambda: engine.own.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        beside = await crawling(other)
         await until(lambda: not other.own.owns(beside.name))
         checked(beside, Status.COMPLETED, 40)
         assert not other.health().away

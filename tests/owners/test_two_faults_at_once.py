@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from tests.hard.rewriter import rewrite
-from tests.support.endless_site import endless
+from tests.support.endless_site import asked_pages, endless, run_out
+from tests.support.line_files import whole_lines
 from tests.support.octask import ENDLESS, LIMIT_S, Octask, said_until, until
 
-PAGES = "25"
+# A page after the other, slowly: the crawl goes on until the test lets the site run out of pages.
+CHAIN = ("--delay-ms", "400")  # of the hundred pages that a crawl goes deep
 
 
 class Disk:
@@ -53,8 +55,7 @@ class Disk:
 
     def pages(self) -> list[str]:
         """What was kept; a line that a full disk cut off is none."""
-        lines = (self.folder / "pages.jsonl").read_bytes().splitlines()
-        return [json.loads(line)["url"] for line in lines if line.endswith(b"}")]
+        return [page["url"] for page in whole_lines(self.folder / "pages.jsonl")]
 
     def record(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "meta.json").read_bytes())
@@ -82,7 +83,7 @@ def octask(disk: Disk) -> Octask:
 @pytest.fixture
 def crawl(octask: Octask, disk: Disk, site: Any) -> Iterator[subprocess.Popen[str]]:
     """A crawl in the foreground that has two pages."""
-    program = octask.start("start", "crawl", endless(site), *ENDLESS, "--max-pages", PAGES)
+    program = octask.start("start", "crawl", endless(site, links=1), *ENDLESS, *CHAIN)
     until(lambda: [*disk.root.glob("*/pages.jsonl")] and len(disk.pages()) >= 2)
     yield program
     program.kill()
@@ -99,7 +100,7 @@ def judge(disk: Disk, status: str) -> None:
 
 
 @pytest.mark.case("R99")
-def test_a_full_disk_of_an_away_ledger(crawl: subprocess.Popen[str], disk: Disk) -> None:
+def test_a_full_disk_of_an_away_ledger(crawl: subprocess.Popen[str], disk: Disk, site: Any) -> None:
     assert crawl.stderr is not None
     disk.away()
     said = said_until(crawl.stderr, "The ledger folder is away, waiting.")
@@ -107,11 +108,12 @@ def test_a_full_disk_of_an_away_ledger(crawl: subprocess.Popen[str], disk: Disk)
     disk.back()
     said += said_until(crawl.stderr, "No space left")
     disk.free()
+    run_out(site)
     _, errors = crawl.communicate(timeout=LIMIT_S)
     assert "Traceback" not in said + errors
     ended = disk.record()
     if ended["status"] == "COMPLETED":
-        assert len(disk.pages()) == int(PAGES)
+        assert len(disk.pages()) == asked_pages(site)
     else:
         assert "No space left" in ended["error"]["message"]
     judge(disk, ended["status"])
@@ -149,7 +151,9 @@ def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_w
 
 
 @pytest.mark.case("R99")
-def test_rewriting_an_away_record_loses_no_page(crawl: subprocess.Popen[str], disk: Disk) -> None:
+def test_rewriting_an_away_record_loses_no_page(
+    crawl: subprocess.Popen[str], disk: Disk, site: Any
+) -> None:
     assert crawl.stderr is not None
     for _ in range(3):
         disk.away()
@@ -160,7 +164,8 @@ def test_rewriting_an_away_record_loses_no_page(crawl: subprocess.Popen[str], di
         tool.join()
         disk.back()
         said_until(crawl.stderr, "The ledger folder is back")
+    run_out(site)
     _, errors = crawl.communicate(timeout=LIMIT_S)
     assert "Traceback" not in errors
     judge(disk, "COMPLETED")
-    assert len(disk.pages()) == int(PAGES)
+    assert len(disk.pages()) == asked_pages(site)

@@ -106,7 +106,8 @@ asyncio.run(with_engine(work))
     runner = beside(ENGINE + script, home, endless(site))
     task_id = heard(runner)["task_id"]
     folder = ledger.root / task_id
-    until(lambda: (folder / "pages.jsonl").exists())
+    pages = folder / "pages.jsonl"
+    until(lambda: pages.exists() and b"\n" in pages.read_bytes())
 
     def bury(raw: dict[str, Any]) -> None:
         raw.update(status="FAILED", ended_at=raw["started_at"] + 1)

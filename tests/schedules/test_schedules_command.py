@@ -13,6 +13,7 @@ from engine.kinds.context import Clock
 from engine.model.records import SCHEDULES_FOLDER
 from tests.schedules.changing_site import ChangingSite
 from tests.support.octask import FAST, LIMIT_S, Octask, until
+from tests.support.times_of_day import far_time
 
 HOUR_MS = 3_600_000
 
@@ -84,7 +85,10 @@ def test_a_task_that_ran_is_repeated_and_its_first_run_is_compared_with_it(
 ) -> None:
     octask("start", "crawl", site.url, *FAST)
     (done,) = octask.tasks()
-    added = octask("schedules", "add", "--task", done["task_id"][:8], "--daily", "7:30")
+    daily = far_time()
+    short = daily.removeprefix("0")  # as it is typed
+    added = octask("schedules", "add", "--task", done["task_id"][:8], "--daily", short)
+    assert f"daily at {daily}" in octask("schedules")
     site.pages["/a"] = "<p>Other</p>"
     assert "1 changed" in octask("schedules", "run", added.strip())
     octask("schedules", "pause", added.strip())

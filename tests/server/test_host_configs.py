@@ -623,7 +623,7 @@ def test_a_terminal_is_asked_first(tmp_path: Path, answer: bytes, written: bool)
             stdout=subprocess.PIPE,
             stderr=theirs,
             env={**os.environ, "HOME": str(tmp_path)},
-            timeout=60,
+            timeout=150,
             check=False,
         )
     finally:

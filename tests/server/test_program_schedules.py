@@ -16,6 +16,7 @@ from tests.server.conftest import SIDES, Hosting, place_of
 from tests.server.test_mcp_verification import call, refused, with_pages
 from tests.support.endless_site import endless
 from tests.support.octask import FAST, Octask
+from tests.support.times_of_day import far_time
 
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
 
@@ -56,10 +57,11 @@ async def test_a_program_adds_changes_runs_and_removes_a_schedule(
         (stored,) = on_disk(home).values()
         assert stored["request"]["route"] == "mcp"
         assert stored["request"]["client"]
+        daily = far_time()
         changed = await call(
-            client, "oc_schedule_change", schedule_id=schedule_id, daily="07:30", missed="skip"
+            client, "oc_schedule_change", schedule_id=schedule_id, daily=daily, missed="skip"
         )
-        assert (changed["rule"]["daily_at"], changed["missed"]) == ("07:30", "skip")
+        assert (changed["rule"]["daily_at"], changed["missed"]) == (daily, "skip")
         paused = await call(client, "oc_schedule_pause", schedule_id=schedule_id)
         assert (paused["paused"], paused["next_at"]) == (True, None)
         resumed = await call(client, "oc_schedule_resume", schedule_id=schedule_id)
@@ -88,7 +90,9 @@ async def test_a_program_repeats_a_task_that_has_run(
     async with hosting("memory") as client:
         task_id = (await call(client, "oc_task_start", **crawl(changing.url)))["task_id"]
         await call(client, "oc_task_wait", task_id=task_id)
-        added = await call(client, "oc_schedule_add", task_id=task_id, cron="30 7 * * 1-5")
+        hour, minute = map(int, far_time().split(":"))
+        cron = f"{minute} {hour} * * 1-5"
+        added = await call(client, "oc_schedule_add", task_id=task_id, cron=cron)
         changing.pages["/a"] = "<p>Other</p>"
         run = await run_to_its_end(client, added["schedule_id"])
     assert run["engine"]["parent_task_id"] == task_id

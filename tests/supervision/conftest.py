@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import Counter
@@ -15,9 +16,11 @@ import pytest
 
 from engine.browser.chromium.browser_options import DEFAULT, Limits
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.page.crawl_tab import Tab
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
+from engine.pages.fetch import Fetched, PageOptions
 from engine.sample.server import Answer, Request, Server
 from tests.support.far_limits import FAR_S, be_patient
 from tests.support.memory_context import MemoryContext
@@ -95,6 +98,59 @@ async def crawled(session: BrowserSession, home: Path, url: str, **args: Any) ->
     kept = {page["url"].removeprefix(url.rstrip("/")): page for page in context.pages}
     assert len(kept) == len(context.pages), "a page stands there twice"
     return kept
+
+
+def limit_page(
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    arrivals: Callable[[], int] | None = None,
+    limit_s: float = 5.0,
+) -> None:
+    """End the page at `path` as its limit does, `limit_s` after its document has begun to arrive.
+
+    Where it never does: after another one of the `arrivals` at its server. The other pages have the
+    limit of their crawl: however slow the machine is, none reaches it.
+    """
+    take = Tab.take
+
+    async def take_in_time(tab: Tab, url: str, options: PageOptions) -> Fetched:
+        if not url.endswith(path):
+            return await take(tab, url, options)
+        before = arrivals() if arrivals is not None else 0
+        ending = asyncio.create_task(end_in_time(tab, before), name="the limit of a page")
+        try:
+            return await take(tab, url, options)
+        finally:
+            ending.cancel()
+
+    async def end_in_time(tab: Tab, before: int) -> None:
+        while not (tab.begun if arrivals is None else arrivals() > before):
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(limit_s)
+        tab._end()
+
+    monkeypatch.setattr(Tab, "take", take_in_time)
+
+
+def limit_settling(
+    monkeypatch: pytest.MonkeyPatch, path: str, begun: Callable[[], object], limit_s: float = 3.0
+) -> None:
+    """Wait for the page at `path` to come to rest for `limit_s` after `begun` holds, no longer.
+
+    How long the browser takes to answer what has come by then is not limited by that.
+    """
+    extract = Tab._extract
+
+    async def extract_in_time(
+        tab: Tab, deadline: float, options: PageOptions, **more: bool
+    ) -> object:
+        if tab.url.endswith(path):
+            while not begun():
+                await asyncio.sleep(0.02)
+            deadline = asyncio.get_running_loop().time() + limit_s
+        return await extract(tab, deadline, options, **more)
+
+    monkeypatch.setattr(Tab, "_extract", extract_in_time)
 
 
 def processes(sign: str, without: str = "\0") -> list[psutil.Process]:

@@ -12,20 +12,20 @@ from copy import copy
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from engine.browser.chromium.browser_options import MIB, Limits
 from engine.browser.chromium.browser_session import BrowserRecycler
+from engine.browser.chromium.launch import Chromium
 from engine.browser.page.crawl_tab import first_script
 from engine.model.errors import OnlyErrorAnswers
 from engine.sample.server import Answer, Request
-from tests.supervision.conftest import Place, Running, crawled
+from tests.supervision.conftest import Place, Running, crawled, limit_page, limit_settling
+from tests.support.far_limits import FAR_S
 
-if TYPE_CHECKING:
-    from engine.browser.chromium.launch import Chromium
-
+FAR_MS = 100_000  # no page comes to it, except as the test says
 pytestmark = pytest.mark.usefixtures("patience")
 HONEST = [f"/page/{number}" for number in range(8)]
 BY_SCRIPT = """<p>flood</p><script>for (let at = 0; at < 100; at += 1)
@@ -213,12 +213,15 @@ async def test_a_site_that_refuses_without_cookies_is_asked_once(
     assert made.hits["refused"] == 1
 
 
-async def test_a_hanging_page_has_two_attempts(home: Path, place: Place, browser: Running) -> None:
+async def test_a_hanging_page_has_two_attempts(
+    home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_page(monkeypatch, "/loop")
     place.pages["/"] = place.links("/loop", *HONEST[:2])
     place.pages |= dict.fromkeys(HONEST[:2], "<p>fine</p>")
     place.pages["/loop"] = "<p>loop</p><script>for (;;);</script>"
     async with browser() as session:
-        kept = await crawled(session, home, place.url, timeout_ms=5_000, retries=2)
+        kept = await crawled(session, home, place.url, timeout_ms=FAR_MS, retries=2)
     assert [path for path, page in kept.items() if "error" in page] == ["/loop"]
     assert kept["/loop"]["attempts"] == 2
 
@@ -232,8 +235,8 @@ async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_a
     connection: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for limit, at_s in (("browser_session.SLOW_S", 0.5), ("launch.ANSWER_S", 2.0)):
-        monkeypatch.setattr(f"engine.browser.chromium.{limit}", at_s)
+    monkeypatch.setattr("engine.browser.chromium.browser_session.SLOW_S", 0.5)
+    limit_page(monkeypatch, "/flood", limit_s=15.0)
     script = first_script()
     endless = re.sub(r"(MOST_LINES\s*=\s*)1000", r"\1Infinity", script)  # else it floods nothing
     assert endless != script
@@ -248,7 +251,7 @@ async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_a
             home,
             place.url,
             concurrency=3,
-            timeout_ms=20_000,
+            timeout_ms=FAR_MS,
             retries=0,
             connection=connection,
         )
@@ -294,6 +297,9 @@ class Silent:
     async def kill(self) -> None: ...
 
 
+# The limit of a page beside one that holds all connections, and of those after it: above what a
+# machine stands still for, below the 30 s for which requests outlive their page.
+HELD_MS = 25_000
 BEHIND = "127.0.0.2"  # this machine by a spelling for which the browser asks its proxy
 WITH_PARTS = """<link rel=stylesheet href=/style><p>page</p><p id=at></p>
 <script>document.getElementById("at").textContent = "the script's text"</script>"""
@@ -337,7 +343,7 @@ async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page
     place.server.start()
     async with browser() as session:
         kept = await crawled(
-            session, home, place.url, concurrency=concurrency, timeout_ms=5_000, retries=0
+            session, home, place.url, concurrency=concurrency, timeout_ms=HELD_MS, retries=0
         )
     place.server.stop()
     assert place.hits["/never"] >= 6
@@ -348,22 +354,25 @@ async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page
 
 
 @pytest.mark.case("R93")
-async def test_a_page_that_never_settles_has_one_attempt(home: Path, browser: Running) -> None:
+async def test_a_page_that_never_settles_has_one_attempt(
+    home: Path, browser: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Place(BEHIND)
+    limit_settling(monkeypatch, "/waits", lambda: place.hits["/never"], limit_s=5.0)
     waits = """<p>page</p><script>fetch("/never").catch(() => 0)</script>"""
     place.pages = {"/": place.links("/waits", HONEST[0]), "/waits": waits, HONEST[0]: "fine"}
     place.acts["/never"] = lambda: Answer(stops="before")
     place.server.start()
     async with browser() as session:
-        kept = await crawled(session, home, place.url, timeout_ms=5_000, retries=0)
+        kept = await crawled(session, home, place.url, timeout_ms=FAR_MS, retries=0)
     place.server.stop()
     assert not kept["/waits"]["settled"]
     assert "attempts" not in kept["/waits"]
 
 
 @contextmanager
-def hinting(names: tuple[str, ...]) -> Iterator[str]:
-    """A site of which `/hints` is answered with interim heads without end."""
+def hinting(names: tuple[str, ...], hinted: list[str]) -> Iterator[str]:
+    """A site of which `/hints` is answered with interim heads without end; `hinted` has each."""
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>; rel=preload; as=style\r\n\r\n" * 50
 
     class Handler(BaseHTTPRequestHandler):
@@ -371,6 +380,9 @@ def hinting(names: tuple[str, ...]) -> Iterator[str]:
 
         def do_GET(self) -> None:
             with contextlib.suppress(OSError):
+                if self.path == "/hints":
+                    self.wfile.write(hints)
+                    hinted.append(self.path)
                 while self.path == "/hints":
                     self.wfile.write(hints)
             body = b"<p>fine</p>"
@@ -393,10 +405,14 @@ def hinting(names: tuple[str, ...]) -> Iterator[str]:
 async def test_a_server_that_sends_interim_heads_without_end_costs_no_page_beside_it(
     home: Path, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The network service has two seconds to answer; the browser itself has all the time it needs.
     monkeypatch.setattr("engine.browser.chromium.launch.ANSWER_S", 2.0)
-    with hinting((HONEST[0], "/hints", *HONEST[1:])) as url:
+    answers, hinted = Chromium.answers, list[str]()
+    monkeypatch.setattr(Chromium, "answers", lambda one, limit_s=FAR_S: answers(one, limit_s))
+    limit_page(monkeypatch, "/hints", lambda: len(hinted))
+    with hinting((HONEST[0], "/hints", *HONEST[1:]), hinted) as url:
         async with browser() as session:
-            kept = await crawled(session, home, url, concurrency=3, timeout_ms=6_000, retries=2)
+            kept = await crawled(session, home, url, concurrency=3, timeout_ms=FAR_MS, retries=2)
     assert [path for path, page in kept.items() if "error" in page] == ["/hints"]
     assert kept["/hints"]["attempts"] == 2, "to blame when it was alone"
     assert not [path for path in HONEST if "fine" not in kept[path]["content"]]
@@ -408,7 +424,7 @@ async def test_a_server_that_sends_interim_heads_without_end_costs_no_page_besid
 async def test_a_silent_browser_drops_its_busiest_page(shared: bool, times: int) -> None:
     silent = Silent()
     silent.shared = shared
-    upkeep = BrowserRecycler(Limits(look_s=0.01), lambda: [cast("Chromium", silent)])
+    upkeep = BrowserRecycler(Limits(look_s=0.01), lambda: [cast(Chromium, silent)])
     upkeep.start()
     try:
         await silent.ended.wait()  # which comes beside the look at its memory

@@ -177,9 +177,9 @@ def _become(words: list[str], source: int, out: int, err: int) -> None:
             stream = open(fd, mode, encoding=encoding, closefd=False)  # noqa: SIM115 - for good
             setattr(sys, name, stream)
         sys.argv = ["octask", *words]
-        if os.environ.pop(FAR_LIMITS, ""):
-            from tests.support.far_limits import stay_patient
+        from tests.support.far_limits import is_patient, stay_patient
 
+        if os.environ.pop(FAR_LIMITS, "") or is_patient({**os.environ}):
             stay_patient()
         from engine.cli.__main__ import guarded
         from engine.cli.streams import repair_streams

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from tests.support.far_limits import PATIENT, is_patient
 from tests.support.loaded_octask import CAN_FORK, Loaded
 
 FAST = ["--engine", "static", "--delay-ms", "0", "--respect-robots", "false"]
@@ -47,8 +48,9 @@ class Octask:
         return [sys.executable, "-m", "engine.cli", *words]
 
     def environment(self) -> dict[str, str]:
-        root = str(Path(__file__).resolve().parents[2])
-        return {**os.environ, "PYTHONPATH": root, "PYTHONWARNINGS": "error"}
+        places = [str(Path(__file__).resolve().parents[2])]
+        places += [PATIENT] * is_patient({**os.environ})
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONWARNINGS": "error"}
 
     def __call__(self, *words: str, code: int = 0, place: bool = True) -> str:
         """Run to its end; the exit code must be `code`, and no traceback may be printed."""

@@ -20,7 +20,7 @@ from engine.server.local_server import LocalServer
 from engine.service.engine import Engine
 
 Serving = Callable[..., AbstractAsyncContextManager["Client"]]
-WAIT_S = 60.0
+WAIT_S = 150.0  # a crowded machine may take its time
 
 
 class Client:

@@ -25,6 +25,7 @@ from engine.verbs.verb_table import VERBS
 from tests.commands.conftest import do, task
 from tests.server.http.conftest import Serving
 from tests.support.engines import until
+from tests.support.times_of_day import far_time
 
 NOBODY = "0123456789abcdef"
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
@@ -354,8 +355,9 @@ async def test_schedules_have_their_routes(serving: Serving, site: Any) -> None:
             )
         place = f"/schedules/{added['schedule_id']}"
         assert (await client.get("/schedules"))["count"] == 1
-        changed = await client.post(f"{place}/change", {"daily": "07:30", "zone": "Europe/Berlin"})
-        assert changed["rule"]["daily_at"] == "07:30"
+        daily = {"daily": far_time("Europe/Berlin"), "zone": "Europe/Berlin"}
+        changed = await client.post(f"{place}/change", daily)
+        assert changed["rule"]["daily_at"] == daily["daily"]
         assert (await client.post(f"{place}/pause"))["next_at"] is None
         assert (await client.post(f"{place}/resume"))["next_at"] is not None
         run = await client.post(f"{place}/run", status=201)
