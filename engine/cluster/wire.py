@@ -8,7 +8,6 @@ that nothing can be unpickled, and it refuses a length before it reads any of th
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import struct
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from engine.cluster.cluster_address import ClusterAddress
-from engine.egress.egress_policy import look_up
+from engine.egress.connecting import open_stream, why_not_connected
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
@@ -93,7 +92,9 @@ class Wire:
             raise WireError(f"its address is {address.scheme}://, unlike that of the scheduler")
         try:
             async with asyncio.timeout(limit_s):
-                wire = cls(*await _connected(address, tls))
+                host, port = address.host, address.port
+                opened = open_stream(host, port, tls=tls, server_name=None, limit=_BUFFER_BYTES)
+                wire = cls(*await opened)
                 try:
                     await wire._send(_HANDSHAKE)
                     await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
@@ -105,7 +106,7 @@ class Wire:
         except TimeoutError:
             raise WireError(f"no connection within {limit_s:g} s") from None
         except (OSError, ValueError) as failed:
-            raise WireError(_reason(failed)) from failed
+            raise WireError(why_not_connected(failed)) from failed
         return wire
 
     @property
@@ -141,7 +142,7 @@ class Wire:
             raise WireError(f"no answer within {limit_s:g} s") from None
         except OSError as failed:
             self.abort()
-            raise WireError(_reason(failed)) from failed
+            raise WireError(why_not_connected(failed)) from failed
         except BaseException:
             self.abort()
             raise
@@ -161,33 +162,3 @@ class Wire:
         except asyncio.IncompleteReadError as ended:
             raise WireError("the connection ended") from ended
         return decoded(body, expect)
-
-
-async def _connected(
-    address: ClusterAddress, tls: ssl.SSLContext | None
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address of a host that accepts. Raises OSError.
-
-    The threads of the name lookups are daemons: those of the loop would delay its end.
-    """
-    failed: OSError = ConnectionRefusedError()
-    for found in await look_up(address.host):
-        try:
-            return await asyncio.open_connection(
-                str(found), address.port, ssl=tls, limit=_BUFFER_BYTES
-            )
-        except OSError as refused:
-            failed = refused
-    raise failed
-
-
-def _reason(failed: Exception) -> str:
-    if isinstance(failed, ssl.SSLError):
-        return f"no secure connection ({failed.reason or 'TLS'})"
-    if isinstance(failed, socket.gaierror):
-        return "its name cannot be resolved"
-    if isinstance(failed, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(failed, ConnectionError):
-        return "the connection ended"
-    return "no connection"

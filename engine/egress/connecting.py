@@ -1,4 +1,4 @@
-"""Connect to the first of several addresses that responds, without name lookups.
+"""Connect to the first of several addresses that responds.
 
 While an address has not responded for a quarter of a second, the next one is tried in parallel,
 so that an unreachable address family costs no more than this. Source: RFC 8305, section 5.
@@ -7,9 +7,12 @@ so that an unreachable address family costs no more than this. Source: RFC 8305,
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from engine.egress.egress_policy import look_up
 from engine.egress.public_addresses import IPAddress
 
 STAGGER_S = 0.25
@@ -90,3 +93,47 @@ async def _try(through: Connect, address: IPAddress, port: int, make: Callable[[
 def _drop(late: asyncio.Task[Made], give_up: Callable[[Made], None]) -> None:
     if not late.cancelled() and late.exception() is None:
         give_up(late.result())
+
+
+async def open_stream(
+    host: str, port: int, *, tls: ssl.SSLContext | None, server_name: str | None, limit: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address of a host of the operator's that accepts; no policy is asked.
+
+    With `tls` the certificate must be that of `server_name`, if the context checks names; None
+    takes the address. `limit` is the number of bytes that are held while nothing reads them. The
+    threads of the name lookups are daemons: those of the loop would delay its end.
+
+    Raises:
+        OSError: see `why_not_connected`.
+    """
+    failed: OSError = ConnectionRefusedError()
+    for found in await look_up(host):
+        try:
+            return await asyncio.open_connection(
+                str(found),
+                port,
+                ssl=tls,
+                server_hostname=(server_name or str(found)) if tls is not None else None,
+                limit=limit,
+            )
+        except OSError as refused:
+            failed = refused
+    raise failed
+
+
+def why_not_connected(failed: Exception) -> str:
+    """Return the reason of a failed connection, to complete a sentence."""
+    if isinstance(failed, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid here ({failed.verify_message})"
+    if isinstance(failed, ssl.SSLError):
+        return f"no secure connection ({failed.reason or 'TLS'})"
+    if isinstance(failed, socket.gaierror):
+        return "its name cannot be resolved"
+    if isinstance(failed, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(failed, ConnectionError):
+        return "the connection ended"
+    if isinstance(failed, TimeoutError):
+        return "it does not answer"
+    return "no connection"
