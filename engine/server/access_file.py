@@ -1,6 +1,7 @@
-"""File with the address and the token of the local server, for programs of the same user.
+"""File with the address and the token of a server, for programs of the same user.
 
-`HOME/server/access.json` (0600, in a folder 0700) holds `url`, `port`, `pid` and `token`. The token
+`HOME/server/access.json` (0600, in a folder 0700) holds `url`, `port`, `pid` and `token` of the
+local server, and `browser.json` those of the browser server. The token
 stays the same over restarts, because hosts keep it in their configuration; the rest is null while
 no server runs. The token is nowhere else: not in arguments, logs, events or on the screen.
 """
@@ -26,7 +27,8 @@ from engine.model.errors import EngineError
 FOLDER: Final = "server"
 NAME: Final = "access.json"
 _LOCK: Final = ".lock"
-_RUNNING: Final = ".running"
+BROWSER_NAME: Final = "browser.json"
+_RUNNING: Final = {NAME: ".running", BROWSER_NAME: ".browser-running"}
 _CAP: Final = 4_096
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -56,9 +58,10 @@ class ServerRunning(EngineError):
 class AccessFile:
     """The file of one home. One server holds it at a time, from `open` to `withdraw`."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self.path = home / FOLDER / NAME
+    def __init__(self, home: Path, name: str = NAME) -> None:
+        """Name the file of the local server, or `BROWSER_NAME`."""
+        self._home, self._name = home, name
+        self.path = home / FOLDER / name
         self._held: int | None = None  # descriptor of the lock of the running server
 
     def open(self, *, new_token: bool) -> str:
@@ -72,15 +75,15 @@ class AccessFile:
         make_root(self._home)
         with self._hold() as folder:
             self._begin(folder)
-            token = None if new_token or not folder.has(NAME) else self._token(folder)
+            token = None if new_token or not folder.has(self._name) else self._token(folder)
             if token is None:
                 token = secrets.token_urlsafe(32)
                 self._write(folder, {"url": None, "port": None, "pid": None, "token": token})
             return token
 
-    def announce(self, port: int, token: str) -> None:
-        """Write where the server listens. Raises as `open`."""
-        url = f"http://127.0.0.1:{port}"
+    def announce(self, port: int, token: str, url: str = "") -> None:
+        """Write where the server listens, by default at 127.0.0.1. Raises as `open`."""
+        url = url or f"http://127.0.0.1:{port}"
         with self._hold() as folder:
             self._write(folder, {"url": url, "port": port, "pid": os.getpid(), "token": token})
 
@@ -102,7 +105,7 @@ class AccessFile:
     def _begin(self, folder: Folder) -> None:
         """Take the lock of the running server, which the system frees when its process dies."""
         if self._held is None:
-            self._held = locked_descriptor(folder, _RUNNING)
+            self._held = locked_descriptor(folder, _RUNNING[self._name])
         if self._held is None:
             raise ServerRunning(url=self._read(folder).get("url") or "another port")
 
@@ -131,7 +134,7 @@ class AccessFile:
     def _read(self, folder: Folder) -> dict[str, Any]:
         path = str(self.path)
         try:
-            fd = folder.open(NAME, READ_FLAGS)
+            fd = folder.open(self._name, READ_FLAGS)
         except Unusable as wrong:
             raise AccessFileUnsafe(path=path, reason=str(wrong)) from wrong
         except OSError as error:
@@ -160,5 +163,5 @@ class AccessFile:
 
     def _write(self, folder: Folder, data: dict[str, Any]) -> None:
         text = msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
-        temp = f".{NAME}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
-        folder.replace(NAME, [text], temp=temp, durable=True)
+        temp = f".{self._name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+        folder.replace(self._name, [text], temp=temp, durable=True)
