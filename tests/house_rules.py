@@ -125,6 +125,7 @@ WRITERS = {
     ),
     "engine/browser/chromium/driver.py": "removes the temporary profiles of its browsers",
     "engine/browser/direct/process.py": "the temporary profiles of its browsers",
+    "engine/browser/remote/browser_server.py": "the temporary folders of its browsers",
     "engine/logging/logs.py": (
         "log, settings and locks: outside of every ledger, must work when the ledger does not"
     ),
@@ -161,6 +162,10 @@ SPAWNERS = {
     ),
     "engine/server/local_server.py": "the server itself, ended by stop()",
     "engine/server/event_streams.py": "work beside what ends it early; all are awaited together",
+    "engine/browser/remote/browser_server.py": (
+        "a client's work, and the work of its session: ended and awaited with the server and it"
+    ),
+    "engine/browser/remote/remote_browser.py": "the connections of a session, ended by close()",
     "engine/cluster/background.py": "work beside a block, cancelled and awaited at its end",
     "engine/cluster/page_server.py": "the start of a browser, ended with the fetchers of its task",
     "engine/cluster/dask_worker.py": (

@@ -24,6 +24,7 @@ START_S = 10.0
 STOP_S = 2.0
 SETTLE_TURNS = 10  # loop iterations; the server, the clients and their servers close in five
 _T = TypeVar("_T")
+_G = TypeVar("_G")
 
 
 class Proxy:
@@ -55,7 +56,7 @@ class Proxy:
         opened = ProxyListener(policies, self._connect, ports)
         self._listeners[opened] = needed
         try:
-            await self._on_proxy_loop(opened.open())
+            await self.run(opened.open())
         except OSError as failed:
             self._listeners.pop(opened, None)
             reason = failed.strerror or "it took too long"
@@ -75,6 +76,11 @@ class Proxy:
             del self._listeners[listener]
             self._loop.call_soon_threadsafe(listener.shut)
 
+    def call(self, work: Callable[[_G], None], given: _G) -> None:
+        """Have a function called on the proxy's loop, if it still runs."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(work, given)
+
     async def close(self) -> None:
         """End every listener and the thread, within 2 s."""
         loop, self._loop = self._loop, None
@@ -85,14 +91,20 @@ class Proxy:
         loop.call_soon_threadsafe(_shut, loop, listeners)
         await asyncio.to_thread(thread.join, STOP_S)
 
-    async def _on_proxy_loop(self, work: Coroutine[Any, Any, _T]) -> _T:
+    @property
+    def is_running(self) -> bool:
+        """Whether its loop runs: it has been used, and is not closed."""
+        return self._loop is not None
+
+    async def run(self, work: Coroutine[Any, Any, _T], limit_s: float = START_S) -> _T:
+        """Run work on the proxy's loop, and return its result. Raises TimeoutError, and its own."""
         if self._loop is None:
             self._loop = _new_loop()
             self._thread = threading.Thread(
                 target=_run, args=(self._loop,), name="forward proxy", daemon=True
             )
             self._thread.start()
-        async with asyncio.timeout(START_S):
+        async with asyncio.timeout(limit_s):
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 

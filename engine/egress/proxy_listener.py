@@ -106,6 +106,7 @@ class ProxyListener:
         self.port = 0
         self.invalid_requests = 0  # clients of the port that were no browser
         self.foreign_connections = 0  # connections refused as another program's
+        self.has_bypass = True  # the browser opens the loopback starts directly
         self._policies = tuple(policies)
         self._engine_loop = asyncio.get_running_loop()
         self._connect = connect
@@ -164,7 +165,7 @@ class ProxyListener:
 
     def is_bypassed(self, place: Place) -> bool:
         """Return whether the browser opens `place` directly, so that nothing is known of it."""
-        return str(place) in self._direct_places()
+        return self.has_bypass and str(place) in self._direct_places()
 
     def _direct_places(self) -> dict[str, None]:
         policies = self._policies

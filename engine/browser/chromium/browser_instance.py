@@ -108,15 +108,15 @@ async def _open(
     context: BrowserContext | None = None
     try:
         context = await chromium.browser.new_context(
-            proxy={"server": listener.server, "bypass": listener.bypass},
+            proxy=await chromium.proxy_settings(listener),
             service_workers="block",
             accept_downloads=False,
             **options,
         )
     finally:
         if context is None:
-            proxy.end(listener)
-    context.on("close", lambda _: proxy.end(listener))
+            chromium.end_listener(listener)
+    context.on("close", lambda _: chromium.end_listener(listener))
     if look.headers:
         await chromium.navigation_filter.add_headers(context, look.headers)
     if script:

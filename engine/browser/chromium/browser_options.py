@@ -10,6 +10,7 @@ import msgspec
 from engine.archive.exchange import Archive
 from engine.browser.chromium.consent_rules import ConsentRules
 from engine.browser.chromium.devices import Device
+from engine.browser.remote.remote_address import RemotePlace
 from engine.egress.egress_policy import Policy
 from engine.egress.own_headers import NO_HEADERS, OwnHeaders
 from engine.model.addresses import Credentials
@@ -96,6 +97,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
     sign_in: SignIn | None = None
+    remote: RemotePlace | None = None  # the machine of the browser, if it is another one
 
 
 class BrowserVariant(NamedTuple):
@@ -105,6 +107,7 @@ class BrowserVariant(NamedTuple):
     headed: bool = False
     windows: bool = False  # pages may open windows in a headless browser
     direct: bool = False  # with a connection of its own, for crawls alone
+    remote: RemotePlace | None = None  # on another machine
 
 
 MIB: Final = 1024 * 1024

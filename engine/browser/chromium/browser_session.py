@@ -12,7 +12,7 @@ import importlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from engine.browser import direct
 from engine.browser.chromium.browser_options import (
@@ -25,6 +25,7 @@ from engine.browser.chromium.browser_options import (
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.page.failures import check_limits
 from engine.browser.recording.live_view import LiveViews, MaskedContent
+from engine.browser.remote.remote_address import RemoteBrowserUnreachable, RemotePlace
 from engine.egress.proxy import Proxy
 from engine.model.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.pages.fetch import Fetcher
@@ -39,6 +40,7 @@ CLOSE_S = 5.0
 # Above every step's own limit: only a driver that hangs takes so long.
 START_S = 80.0
 STOP_S = 1.0
+REMOTE_S = 90.0  # for a browser of another machine: above the limits of the steps
 # Imported by Playwright on the loop with its first message, which would block it for 0.2 s.
 _LATE_MODULES = (
     "playwright._impl.protocol_channels",
@@ -48,6 +50,7 @@ _LATE_MODULES = (
 FAILED_FOR_S = 10.0  # requests within this time of a failed start get the same error
 # Crawls that may use Playwright instead try the pipe no sooner: one that hangs costs `LAUNCH_S`.
 PIPE_FAILED_FOR_S = 1_800.0
+_T = TypeVar("_T")
 State = Literal["idle", "starting", "ready", "missing", "failed"]
 
 
@@ -63,6 +66,8 @@ class BrowserSession:
         self._running: dict[BrowserVariant, Chromium] = {}
         self._recycler = BrowserRecycler(limits, self._running.values)
         self._starting = asyncio.Lock()
+        self._remote_starts: dict[BrowserVariant, asyncio.Lock] = {}
+        self._limits: set[asyncio.Timeout] = set()  # of the remote starts in progress
         self._limit: asyncio.Timeout | None = None  # of the start in progress
         self._state: State = "idle"
         self._name = ""
@@ -74,7 +79,7 @@ class BrowserSession:
 
     def status(self) -> tuple[State, str, str]:
         """Return (state, name and version, reason) for the status bar and the doctor."""
-        alive = any(one.alive for one in self._running.values())
+        alive = any(one.alive for kind, one in self._running.items() if kind.remote is None)
         if alive and self._state in ("failed", "missing"):  # that was a window without a screen
             return "ready", self._name, ""
         if self._state == "ready" and not alive:
@@ -168,7 +173,7 @@ class BrowserSession:
         from engine.browser.chromium.browser_instance import open_instance
 
         windows = options.windows and not options.headed
-        variant = BrowserVariant(lean=False, headed=options.headed, windows=windows)
+        variant = BrowserVariant(False, options.headed, windows, remote=options.remote)
         opened = await open_instance(options, lambda: self._chromium(variant))
         self.live_views.show(options.task_id, opened, _masked_content(options))
         return opened
@@ -196,14 +201,17 @@ class BrowserSession:
         self._state = "idle"
 
     def _cancel_start(self) -> None:
-        if self._limit is not None and not self._limit.expired():
-            self._limit.reschedule(asyncio.get_running_loop().time())
+        for limit in filter(None, (self._limit, *self._limits)):
+            if not limit.expired():
+                limit.reschedule(asyncio.get_running_loop().time())
 
     async def _wait_for_start(self, limit_s: float) -> None:
         """Wait for a cancelled start to undo its work."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s), self._starting:
-                pass
+                for lock in self._remote_starts.values():
+                    async with lock:
+                        pass
 
     async def _end_driver(self, limit_s: float) -> None:
         driver, self._driver = self._driver, None
@@ -219,7 +227,10 @@ class BrowserSession:
         running = self._running.get(variant)
         if running is not None and running.alive and not running.worn:
             return running
-        async with self._starting:
+        lock = self._starting
+        if variant.remote is not None:  # it takes its time, and is in nobody else's way
+            lock = self._remote_starts.setdefault(variant, asyncio.Lock())
+        async with lock:
             running = self._running.get(variant)
             if running is None or not running.alive:
                 return await self._start(variant)
@@ -240,9 +251,11 @@ class BrowserSession:
         since_s, failure = self._failures.get(variant, (0.0, None))
         if failure and time.monotonic() - since_s < FAILED_FOR_S:
             raise failure
+        if variant.remote is not None:
+            return await self._start_remote(variant, variant.remote)
         self._state, path = "starting", self._path
         try:
-            started = await self._launch_in_time(variant)
+            started = await self._in_time(lambda: self._launch(variant))
         except BrowserMissing as missing:
             self._state, self._reason = "missing", str(missing)
             raise
@@ -265,6 +278,35 @@ class BrowserSession:
             self._name = f"{started.found.name} {started.browser.version}"
         return started
 
+    async def _start_remote(self, variant: BrowserVariant, place: RemotePlace) -> Chromium:
+        """Start a browser of another machine, of which `status` says nothing."""
+        from engine.browser.chromium.launch import launch_remote
+
+        try:
+            async with self._starting:
+                driver = await self._in_time(self._ready_driver)
+            self._expect_open()
+            async with asyncio.timeout(REMOTE_S) as limit:
+                self._limits.add(limit)
+                try:
+                    started = await launch_remote(driver, place, self.proxy, variant)
+                finally:
+                    self._limits.discard(limit)
+        except TimeoutError as slow:
+            self._expect_open()
+            raise RemoteBrowserUnreachable(
+                address=place.address, reason="it does not answer"
+            ) from slow
+        except BrowserFailed as failed:
+            self._failures[variant] = (time.monotonic(), failed)
+            raise
+        if self._closed:
+            await started.kill()
+        self._expect_open()
+        self._replace(variant, started)
+        self._failures.pop(variant, None)
+        return started
+
     def _expect_open(self) -> None:
         if self._closed:
             raise ShuttingDown()
@@ -277,10 +319,16 @@ class BrowserSession:
         self._recycler.start()
         self.starts += 1
 
-    async def _launch_in_time(self, variant: BrowserVariant) -> Chromium:
+    async def _in_time(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do a part of a start that only a driver which hangs keeps from its end.
+
+        Raises:
+            BrowserFailed: it did not end within 80 s.
+            ShuttingDown: the session was closed meanwhile.
+        """
         try:
             async with asyncio.timeout(START_S) as self._limit:
-                return await self._launch(variant)
+                return await work()
         except TimeoutError as slow:
             self._expect_open()
             await self._end_driver(0.5)
@@ -296,12 +344,18 @@ class BrowserSession:
         found: Found = await asyncio.to_thread(locate, self._path, headless=not variant.headed)
         # The import takes about 0.3 s, so it runs on a thread to keep the loop free.
         await asyncio.to_thread(_import_playwright)
-        from engine.browser.chromium.driver import Driver
         from engine.browser.chromium.launch import launch
 
         if variant.direct:
             self._expect_open()
             return await launch(None, found, self.proxy, variant)
+        return await launch(await self._ready_driver(), found, self.proxy, variant)
+
+    async def _ready_driver(self) -> Driver:
+        """Return the driver; start another one if there is none, or if it is worn or hangs."""
+        await asyncio.to_thread(_import_playwright)
+        from engine.browser.chromium.driver import Driver
+
         if self._driver is not None and self._recycler.is_worn(self._driver):
             self._recycler.retire_driver(self._driver)
             self._driver = None
@@ -315,7 +369,7 @@ class BrowserSession:
             self._expect_open()
             self._driver = await Driver.start()
         self._expect_open()
-        return await launch(self._driver, found, self.proxy, variant)
+        return self._driver
 
 
 def _import_playwright() -> None:
@@ -433,6 +487,7 @@ class Instances:
 
 
 RETIRE_S = 2.0
+LEND_S = 60.0  # without work; then a remote browser is given back, of which its machine has few
 SLOW_S = 0.5  # for a response that usually takes some milliseconds
 SLOW_PROBES = 2
 
@@ -458,6 +513,7 @@ class BrowserRecycler:
         self._browsers: list[Chromium] = []
         self._drivers: list[Driver] = []
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._idle_since: dict[Chromium, float] = {}  # of remote browsers
 
     def start(self) -> None:
         """Start the recycler unless it is running."""
@@ -498,7 +554,18 @@ class BrowserRecycler:
             for one in self._used():
                 if one.family is not None and one.alive:
                     await asyncio.to_thread(self._measure, one, one.family)
+            await self._give_back()
             await self._end_retired()
+
+    async def _give_back(self) -> None:
+        """End remote browsers that are lost, or had no work for a minute."""
+        now_s, before = time.monotonic(), self._idle_since
+        remote = [one for one in self._running() if one.remote is not None and not one.dropped]
+        self._idle_since = {one: before.get(one, now_s) for one in remote if one.idle}
+        for one in remote:
+            since_s = self._idle_since.get(one)
+            if not one.alive or (since_s is not None and now_s - since_s >= LEND_S):
+                await one.kill()
 
     async def _end_floods(self) -> None:
         while True:

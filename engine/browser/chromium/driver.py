@@ -133,22 +133,22 @@ class Driver:
 
     async def stop(self, limit_s: float) -> None:
         """End the driver and its browsers, by force after `limit_s`."""
-        tree = _tree(self._process)
+        before = tree(self._process)
         stopping = asyncio.create_task(self.playwright.stop(), name="stop the driver")
         stopping.add_done_callback(_retrieve_error)
         try:
             await asyncio.wait({stopping}, timeout=limit_s)
-            ended = [*tree, *_tree(self._process)]  # also a browser that started meanwhile
+            ended = [*before, *tree(self._process)]  # also a browser that started meanwhile
             end(ended)
             # The pipe is closed now and only the loop's cleanup is left; a second `stop` of
             # Playwright does not wait for that, so it is awaited here.
             await _settled({stopping, *self._tasks, *self._late})
-            await asyncio.to_thread(_remove_profiles, self.profiles, ended)
+            await asyncio.to_thread(remove_profiles, self.profiles, ended)
         finally:
             stopping.cancel()
 
 
-def _remove_profiles(profiles: Iterable[str], ended: list[psutil.Process]) -> None:
+def remove_profiles(profiles: Iterable[str], ended: list[psutil.Process]) -> None:
     """Remove profiles that a driver left because it was ended by force."""
     left = [one for one in profiles if os.path.basename(one).startswith(_PROFILE)]
     left = [one for one in left if os.path.isdir(one)]
@@ -192,7 +192,7 @@ class _Start:
         until = asyncio.get_running_loop().time() + CALL_OFF_S
         while not self.task.done() and asyncio.get_running_loop().time() < until:
             process = process or self.process()
-            end(_tree(process))
+            end(tree(process))
             await asyncio.wait({self.task}, timeout=LOOK_S)
         self.task.cancel()
         return process or self.process()
@@ -310,7 +310,7 @@ def _driver_process(before: set[int]) -> psutil.Process | None:
     return None
 
 
-def _tree(process: psutil.Process | None) -> list[psutil.Process]:
+def tree(process: psutil.Process | None) -> list[psutil.Process]:
     """Return the driver and all its descendants; psutil checks their start times."""
     if process is None:
         return []
@@ -374,6 +374,10 @@ class Family:
             return False
 
     def ports(self) -> frozenset[int] | None:
+        """Return the local ports of their TCP connections; None if there are none, or unknown."""
+        return self.connections() or None
+
+    def connections(self) -> frozenset[int] | None:
         """Return the local ports of their TCP connections; None if the system denies access."""
         found: set[int] = set()
         for member in self.members():
@@ -384,7 +388,7 @@ class Family:
                 continue
             except psutil.Error:
                 return None
-        return frozenset(found) or None
+        return frozenset(found)
 
     def lacks_files(self, most: int) -> bool:
         """Return whether a process has nearly `most` open files; its next one may fail."""

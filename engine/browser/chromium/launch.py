@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import psutil
@@ -19,14 +19,17 @@ from engine.browser.chromium.driver import Driver, Family, end, holds, holds_alo
 from engine.browser.chromium.locate import Found
 from engine.browser.chromium.navigation_filter import NavigationFilter
 from engine.browser.page.failures import NoScreen, browser_failure
+from engine.browser.remote.remote_address import RemoteBrowserUnreachable, RemotePlace
 from engine.egress.egress_policy import LOOPBACK
 from engine.egress.proxy import Proxy
 from engine.model.process_limits import FEW_FILES, most_open_files
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, CDPSession
+    from playwright.async_api import Browser, CDPSession, ProxySettings
 
     from engine.browser.chromium.browser_options import BrowserVariant
+    from engine.browser.remote.remote_browser import RemoteBrowser
+    from engine.egress.proxy_listener import ProxyListener
 
 
 # Memory measurements of browsers, with an end to renderers above the limit.
@@ -72,6 +75,7 @@ def _too_heavy(process: psutil.Process, held_bytes: int, limits: Limits) -> bool
 
 
 LAUNCH_S = 20.0
+CONNECT_S = 20.0  # to a browser that another machine has started
 TRIES = 3
 CLOSE_S = 2.0
 ANSWER_S = 2.0
@@ -121,7 +125,7 @@ LEAN_FLAGS = (
 _ROOMY_SHM_BYTES = 2 * 1024**3
 _EXIT = re.compile(r"exitCode=(-?\d+)")
 _SAID = re.compile(r"\[err\] (?:\[[^\]]*\] ?)?(.+)")  # without the log's own prefix
-_NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland display")
+NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland display")
 
 
 class Chromium:
@@ -137,8 +141,12 @@ class Chromium:
         found: Found,
         driver: Driver | None,
         proxy: Proxy,
+        remote: RemoteBrowser | None = None,
     ) -> None:
-        """Take a started browser; one with a connection of its own has no driver."""
+        """Take a started browser; one with a connection of its own has no driver.
+
+        `remote` is the session of a browser on another machine, whose processes are not seen here.
+        """
         self.browser = browser
         self.navigation_filter = navigation_filter
         self.proxy = proxy
@@ -153,6 +161,7 @@ class Chromium:
         self._wire: CDPSession | None = None
         self._waits: set[asyncio.Timeout] = set()
         self._aside: set[asyncio.Task[None]] = set()
+        self.remote = remote
         browser.on("disconnected", lambda _: self._on_disconnected())
 
     @property
@@ -203,6 +212,8 @@ class Chromium:
     async def know(self) -> None:
         """Find the browser's processes; unbounded."""
         self._wire = await self.browser.new_browser_cdp_session()
+        if self.remote is not None:
+            return
         told = await self._wire.send("SystemInfo.getProcessInfo")
         pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
         self.family = Family.of(int(next(pids, 0)))
@@ -244,6 +255,27 @@ class Chromium:
         self.give_up()
         if not await _close(self.browser) and self.family is not None:
             await asyncio.to_thread(self.family.end)  # it hangs, but its processes can be ended
+        if self.remote is not None:
+            await _end_remote(self.proxy, self.remote)
+
+    async def proxy_settings(self, listener: ProxyListener) -> ProxySettings:
+        """Return Playwright's setting of a proxy for a context that uses `listener`.
+
+        Raises:
+            RemoteBrowserUnreachable: the connection to the other machine is lost.
+        """
+        if self.remote is None:
+            return {"server": listener.server, "bypass": listener.bypass}
+        # Its loopback addresses are another machine's: those of the task are opened from here.
+        listener.has_bypass = False
+        port = await self.proxy.run(self.remote.publish(listener.port))
+        return {"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"}
+
+    def end_listener(self, listener: ProxyListener) -> None:
+        """Close the port of a context."""
+        if self.remote is not None:
+            self.proxy.call(self.remote.withdraw, listener.port)
+        self.proxy.end(listener)
 
     def ports(self) -> frozenset[int] | None:
         """Return the ports of its own connections, or None if unknown. For a thread."""
@@ -292,9 +324,9 @@ async def launch(
             reason = _SLOW
             break
         except Error as failed:
-            if variant.headed and _NO_SCREEN.search(failed.message):
+            if variant.headed and NO_SCREEN.search(failed.message):
                 raise NoScreen() from None  # its log of many lines contains no other information
-            reason = _reason(failed.message)
+            reason = reason_of(failed.message)
             if _is_final(failed.message):
                 break
     raise browser_failure(f"{found.path}: {reason}")
@@ -307,11 +339,24 @@ async def _try(
         browser = await _direct_browser(found, proxy, variant)
     else:
         browser = await _browser(driver, found, proxy, variant)
+    return await _known(browser, found, driver, proxy, lean=variant.lean)
+
+
+async def _known(
+    browser: Browser,
+    found: Found,
+    driver: Driver | None,
+    proxy: Proxy,
+    remote: RemoteBrowser | None = None,
+    *,
+    lean: bool = False,
+) -> Chromium:
+    """Filter the documents of a started browser, and find its processes."""
     chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
-            navigation_filter = await NavigationFilter.open(browser, without_media=variant.lean)
-            known = Chromium(browser, navigation_filter, found, driver, proxy)
+            navigation_filter = await NavigationFilter.open(browser, without_media=lean)
+            known = Chromium(browser, navigation_filter, found, driver, proxy, remote)
             await known.know()
             chromium = known
     finally:
@@ -320,7 +365,50 @@ async def _try(
     return chromium
 
 
-def _own_flags(variant: BrowserVariant) -> list[str]:
+async def launch_remote(
+    driver: Driver, place: RemotePlace, proxy: Proxy, variant: BrowserVariant
+) -> Chromium:
+    """Have a browser started on another machine, and connect to it.
+
+    Raises:
+        NoScreen: a window was requested, and the other machine has no screen.
+        RemoteBrowserToken, RemoteBrowserUnreachable
+    """
+    from engine.browser.remote.remote_browser import START_S, RemoteBrowser
+
+    opened = RemoteBrowser.open(place, headed=variant.headed, windows=variant.windows)
+    opening = asyncio.create_task(proxy.run(opened, START_S + ANSWER_S), name="a remote browser")
+    chromium: Chromium | None = None
+    try:
+        remote = await asyncio.shield(opening)
+        connecting = driver.playwright.chromium.connect(remote.endpoint, timeout=CONNECT_S * 1000)
+        found = Found(f"{remote.browser} at {place.address}", "")
+        async with asyncio.timeout(CONNECT_S):
+            chromium = await _known(await connecting, found, driver, proxy, remote)
+    except (Error, TimeoutError) as failed:
+        message = getattr(failed, "message", "").partition("\n")[0]
+        reason = message.rstrip(".") or "it does not answer"
+        raise RemoteBrowserUnreachable(address=place.address, reason=reason) from failed
+    finally:
+        if chromium is None:  # also after a cancellation, which does not end the start itself
+            await asyncio.shield(_take_remote_back(proxy, opening))
+    return chromium
+
+
+async def _take_remote_back(proxy: Proxy, opening: asyncio.Task[RemoteBrowser]) -> None:
+    opening.cancel()
+    await asyncio.wait({opening})
+    if not opening.cancelled() and opening.exception() is None:
+        await _end_remote(proxy, opening.result())
+
+
+async def _end_remote(proxy: Proxy, remote: RemoteBrowser) -> None:
+    if proxy.is_running:  # else its loop has ended, and all connections with it
+        with suppress(TimeoutError):
+            await proxy.run(remote.close(), CLOSE_S)
+
+
+def own_flags(variant: BrowserVariant) -> list[str]:
     windows = () if variant.headed or variant.windows else (NO_WINDOWS,)
     return [*FLAGS, *(LEAN_FLAGS if variant.lean else ()), *windows]
 
@@ -331,11 +419,11 @@ async def _direct_browser(found: Found, proxy: Proxy, variant: BrowserVariant) -
 
     listener = await proxy.blocking_listener()
     flags = switches(
-        _own_flags(variant),
-        without=_dropped_defaults(),
+        own_flags(variant),
+        without=dropped_defaults(),
         proxy=listener.server,
         bypass=listener.bypass,
-        sandbox=not _is_root(),
+        sandbox=not is_root(),
     )
     async with asyncio.timeout(LAUNCH_S):
         started = await DirectBrowser.launch(found.path, flags)
@@ -348,11 +436,11 @@ async def _browser(driver: Driver, found: Found, proxy: Proxy, variant: BrowserV
         driver.playwright.chromium.launch(
             executable_path=found.path,
             headless=not variant.headed,
-            args=_own_flags(variant),
+            args=own_flags(variant),
             # For requests outside any context; the bypass removes Chromium's implicit exceptions.
             proxy={"server": blocking_listener.server, "bypass": blocking_listener.bypass},
-            ignore_default_args=_dropped_defaults(),
-            chromium_sandbox=not _is_root(),
+            ignore_default_args=dropped_defaults(),
+            chromium_sandbox=not is_root(),
             handle_sigint=False,
             handle_sigterm=False,
             handle_sighup=False,
@@ -378,7 +466,7 @@ async def _close(browser: Browser) -> bool:
     return True
 
 
-def _dropped_defaults() -> list[str]:
+def dropped_defaults() -> list[str]:
     """Return Playwright's own switches that are left out.
 
     Pop-ups stay blocked. Chromium keeps its limit of 200 changes of a page's address in 10 s:
@@ -393,7 +481,7 @@ def _dropped_defaults() -> list[str]:
     return dropped
 
 
-def _is_root() -> bool:
+def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -402,7 +490,7 @@ def _is_final(message: str) -> bool:
     return "Timeout" in message or "Connection closed" in message
 
 
-def _reason(message: str) -> str:
+def reason_of(message: str) -> str:
     """Summarize Playwright's report of many lines in one."""
     if "Timeout" in message:
         return _SLOW

@@ -17,6 +17,7 @@ from engine.browser.chromium.browser_session import Instances
 from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import HIDDEN, gone, is_bad_selector, too_slow
 from engine.browser.interact.command_uploads import Uploads
+from engine.browser.remote.remote_address import RemotePlace
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
 from engine.secrets.given_secrets import Scrub
@@ -50,6 +51,7 @@ class Stage:
     frames_met: set[tuple[str, ...]] = field(default_factory=set)
     uploads: Uploads = field(default_factory=Uploads)
     scrub: Scrub = field(default_factory=lambda: Scrub(()))  # applied before texts are cut
+    remote: RemotePlace | None = None  # where its own instances run, if on another machine
     conceal: Callable[[str], None] = lambda _: None  # from now on, a value that a page may repeat
 
     async def page(self) -> Page:

@@ -257,6 +257,7 @@ async def _launch(call: Call) -> Any:
         windows=call.args.get("windows", False),
         width=call.args.get("width", 1280),
         height=call.args.get("height", 800),
+        remote=call.stage.remote,
     )
     try:
         opened = await call.stage.instances.launch(options)

@@ -1,0 +1,214 @@
+"""A browser of another machine, for the tasks of this one; see `browser_server`.
+
+All connections live on the proxy's loop, because the engine's loop may belong to a window. The
+ports that the proxy opens for contexts are published there: what the browser connects to them
+comes back here, and goes through the same proxy as the traffic of a browser of this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from engine.browser.page.failures import NoScreen
+from engine.browser.remote.connections import (
+    PING_S,
+    SILENT_S,
+    Pipe,
+    Told,
+    WrongToken,
+    connect,
+    read_told,
+    relay,
+    send,
+    trust,
+)
+from engine.browser.remote.remote_address import (
+    RemoteBrowserToken,
+    RemoteBrowserUnreachable,
+    RemotePlace,
+)
+from engine.egress.connecting import why_not_connected
+from engine.model.listening import close_server
+
+START_S: Final = 40.0  # above the limit of a start there
+PUBLISH_S: Final = 10.0
+_LOST: Final = "the connection to it is lost"
+
+
+class RemoteBrowser:
+    """A session with a browser server. Bound to the proxy's loop, but for its attributes."""
+
+    def __init__(
+        self, place: RemotePlace, tls: ssl.SSLContext | None, pipe: Pipe, told: Told
+    ) -> None:
+        self.browser = told.browser
+        self.endpoint = ""  # for Playwright
+        self._place = place
+        self._tls = tls
+        self._reader, self._writer = pipe
+        self._session, self._path = told.session, told.path
+        self._numbers: dict[int, int] = {}  # of published ports
+        self._asked: dict[int, asyncio.Future[int]] = {}
+        self._last = 0
+        self._server: asyncio.Server | None = None
+        self._is_driven = False
+        self._is_closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(cls, place: RemotePlace, *, headed: bool, windows: bool) -> RemoteBrowser:
+        """Have a browser started.
+
+        Raises:
+            NoScreen: a window was requested, and there is no screen.
+            RemoteBrowserToken: the server has another token.
+            RemoteBrowserUnreachable: nothing answers, or the server refuses.
+        """
+        try:
+            async with asyncio.timeout(START_S):
+                return await cls._open(place, headed=headed, windows=windows)
+        except WrongToken:
+            raise RemoteBrowserToken(address=place.address, reason="it has another token") from None
+        except EOFError as failed:
+            reason = str(failed) or "the connection ended"
+        except OSError as failed:
+            reason = why_not_connected(failed)
+        raise RemoteBrowserUnreachable(address=place.address, reason=reason)
+
+    @classmethod
+    async def _open(cls, place: RemotePlace, *, headed: bool, windows: bool) -> RemoteBrowser:
+        tls = await trust(place)
+        pipe = await connect(place, tls, "browser")
+        try:
+            send(pipe[1], Told(headed=headed, windows=windows))
+            told = await read_told(pipe[0])
+            if told.code == NoScreen.code:
+                raise NoScreen
+            if told.error:
+                raise RemoteBrowserUnreachable(address=place.address, reason=told.error)
+            opened = cls(place, tls, pipe, told)
+            await opened._begin()
+        except BaseException:
+            pipe[1].transport.abort()
+            raise
+        return opened
+
+    async def _begin(self) -> None:
+        self._server = await asyncio.start_server(self._on_driver, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.endpoint = f"ws://127.0.0.1:{port}{self._path}"
+        self._run(self._follow())
+        self._run(self._ping())
+
+    async def publish(self, port: int) -> int:
+        """Return the port of the other machine that leads to a `port` of this one.
+
+        Raises:
+            RemoteBrowserUnreachable: the connection is lost.
+        """
+        if self._is_closed:
+            raise RemoteBrowserUnreachable(address=self._place.address, reason=_LOST)
+        self._last += 1
+        self._numbers[self._last] = port
+        answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked[self._last] = answered
+        send(self._writer, Told(listen=self._last))
+        try:
+            async with asyncio.timeout(PUBLISH_S):
+                return await answered
+        except (TimeoutError, EOFError) as failed:
+            reason = str(failed) or "it does not answer"
+            raise RemoteBrowserUnreachable(address=self._place.address, reason=reason) from failed
+
+    def withdraw(self, port: int) -> None:
+        """Close the other machine's port for `port`; repeated calls do nothing."""
+        for number in [one for one, known in self._numbers.items() if known == port]:
+            del self._numbers[number]
+            send(self._writer, Told(shut=number))
+
+    async def close(self) -> None:
+        """End the browser with its connections; repeated calls do nothing."""
+        self._is_closed = True
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_exception(EOFError(_LOST))
+        server, self._server = self._server, None
+        if server is not None:
+            await close_server(server)
+        self._writer.transport.abort()
+        mine = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not mine]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        """Take what the browser connects, until the connection ends."""
+        try:
+            while True:
+                async with asyncio.timeout(SILENT_S):
+                    self._heed(await read_told(self._reader))
+        except (EOFError, TimeoutError):
+            await self.close()
+
+    def _heed(self, told: Told) -> None:
+        """Take a connection of the browser, or the answer about a port."""
+        if told.stream:
+            if told.listen in self._numbers:
+                self._run(self._take(self._numbers[told.listen], told.stream))
+            return
+        asked = self._asked.pop(told.listen, None)
+        if asked is None or asked.done():
+            return
+        if told.error:
+            asked.set_exception(EOFError(told.error))
+        else:
+            asked.set_result(told.port)
+
+    async def _ping(self) -> None:
+        while True:
+            send(self._writer, Told())
+            await asyncio.sleep(PING_S)
+
+    async def _take(self, port: int, stream: str) -> None:
+        """Carry a connection of the browser to the proxy's `port`."""
+        try:
+            there = await connect(self._place, self._tls, "stream", f"{self._session}/{stream}")
+        except (WrongToken, EOFError, OSError):
+            return
+        await self._join(there, port)
+
+    async def _join(self, there: Pipe, port: int) -> None:
+        try:
+            here = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            there[1].transport.abort()  # the context was closed meanwhile
+            return
+        except asyncio.CancelledError:
+            there[1].transport.abort()
+            raise
+        await relay(there, here)
+
+    def _on_driver(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_driven or self._is_closed:
+            writer.transport.abort()  # Playwright connects once
+            return
+        self._is_driven = True
+        self._run(self._drive((reader, writer)))
+
+    async def _drive(self, here: Pipe) -> None:
+        """Carry Playwright's connection; the secret path is its key."""
+        try:
+            there = await connect(self._place, self._tls, "driver", self._session)
+        except (WrongToken, EOFError, OSError):
+            here[1].transport.abort()
+            return
+        await relay(here, there)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="remote browser")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
