@@ -39,6 +39,7 @@ from engine.kinds.arguments import (
 from engine.kinds.context import Context, UnitStopped, reach, telling
 from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
+from engine.kinds.remote_browser_use import REMOTE_BROWSER, remote_place
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import SNAPSHOT_TRAITS
 from engine.model import redact
@@ -91,6 +92,7 @@ class SnapshotArgs(msgspec.Struct, frozen=True):
     timeout_ms: int = 30_000
     redact_content: bool = True
     profile: str | None = None
+    remote_browser: str | None = None
     proxy: ProxyChoice | None = None
     look: BrowserLook = PLAIN
     secrets: tuple[Hidden, ...] = ()
@@ -186,6 +188,7 @@ ARGUMENTS: Table = {
         help="Keep their local storage, too.",
     ),
     "profile": PROFILE,
+    "remote_browser": REMOTE_BROWSER,
     "includeCookies": Argument(flag, field="include_cookies"),
     "includeStorage": Argument(flag, field="include_storage"),
     "redact_content": redact_content(KEYS_HINT),
@@ -219,6 +222,8 @@ def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
     problems.extend(proxy_problems(fields))
     if fields.get("proxy") and not fields.get("visit"):
         problems.append(Problem("proxy", "not_together", "needs visit"))
+    if fields.get("remote_browser") and not fields.get("visit"):
+        problems.append(Problem("remote_browser", "not_together", "needs visit"))
     if not fields.get("visit"):
         problems.extend(look_given(fields, "needs tabs that are visited"))
     problems.extend(look_problems(fields))
@@ -466,6 +471,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
                 secrets=secrets,
                 task_id=context.task_id,
                 sign_in=sign_in,
+                remote=remote_place(args.remote_browser, tools.settings),
             )
             opened = tools.browser.instance(options)
             async with opened as instance, telling(context, policy):

@@ -20,6 +20,7 @@ from engine.kinds.context import missing_secret
 from engine.kinds.look_arguments import resolved_headers
 from engine.kinds.profile_use import profile_problems
 from engine.kinds.registry import kind_of
+from engine.kinds.remote_browser_use import remote_browser_problems
 from engine.kinds.spec import KindSpec, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
@@ -96,6 +97,7 @@ def admit(
         problems.extend(_size_problem(args))
         if tools is not None:
             problems.extend(profile_problems(args, tools))
+            problems.extend(remote_browser_problems(args, tools.settings))
             problems.extend(consent_problems(args))
         if kind != COMMANDS_TRAITS.name:  # command tasks resolve their own references, in any text
             environ = tools.settings.environ if tools is not None else None

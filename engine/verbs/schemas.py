@@ -100,6 +100,7 @@ def _argument_schema(row: Argument) -> Schema:
 _ACTS: Final = ("click_links", "max_clicks")
 BY_OPERATOR: Final = frozenset(
     {"profile", *arguments.PROXY, *_ACTS, "host_pause", "max_archive_mb", "connection", "cluster"}
+    | {"remote_browser"}
 )
 
 

@@ -46,6 +46,7 @@ from engine.kinds.commands.command_table import (
 from engine.kinds.context import missing_secret
 from engine.kinds.look_arguments import LOOK, SHOWN
 from engine.kinds.profile_use import PROFILE
+from engine.kinds.remote_browser_use import REMOTE_BROWSER
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
@@ -86,6 +87,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     redact_content: bool = True  # redact strict key shapes in page content
     profile: str | None = None  # the sign-in with which its browser begins
     save_profile: str | None = None  # the profile that its sign-in is stored as at the end
+    remote_browser: str | None = None  # the browser server of another machine
     proxy: ProxyChoice | None = None
     look: BrowserLook = PLAIN
 
@@ -182,6 +184,7 @@ OWN_BROWSER: Final[Table] = {
         ),
         help="Profile that the sign-in of the commands is stored as.",
     ),
+    "remote_browser": REMOTE_BROWSER,
     **PROXY,
     "proxy_password": PROXY["proxy_password"]._replace(form=_PASSWORD),
     **{name: LOOK[name] for name in SHOWN},
@@ -275,8 +278,10 @@ class _Reader:
         metadata = self._metadata(given)
         redact_content = self._flag(given, "redact_content", default=True)
         stays = self._stays(given)
-        profile = self._profile(given, "profile", instance_id)
-        save_profile = self._profile(given, "save_profile", instance_id)
+        profile, save_profile, remote_browser = (
+            self._of_own_browser(given, name, instance_id)
+            for name in ("profile", "save_profile", "remote_browser")
+        )
         proxy = self._proxy(given)
         look = self._look(given)
         steps = self._commands(given)
@@ -294,18 +299,21 @@ class _Reader:
             metadata,
             redact_content=redact_content,
             stays=stays,
-            profile=profile,
-            save_profile=save_profile,
             proxy=proxy,
             look=look,
+            profile=profile,
+            save_profile=save_profile,
+            remote_browser=remote_browser,
         )
 
-    def _profile(self, given: Mapping[str, Any], name: str, instance_id: str | None) -> str | None:
-        value = given.get(name)
-        if value is None:
+    def _of_own_browser(
+        self, given: Mapping[str, Any], name: str, instance_id: str | None
+    ) -> str | None:
+        """Read a text that only a browser of the task's own can have."""
+        if given.get(name) is None:
             return None
         try:
-            found = profile_name(value)
+            found: str = OWN_BROWSER[name].read(given[name])
         except ValueError as wrong:
             self.wrong(name, "invalid_value", str(wrong))
             return None

@@ -32,6 +32,7 @@ from engine.kinds.commands.command_document import (
 )
 from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling, upstream_proxy
 from engine.kinds.profile_use import secrets_of, using_profile
+from engine.kinds.remote_browser_use import remote_place
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
@@ -161,6 +162,7 @@ class _CommandRun:
             self._context.artifact,
             uploads=Uploads(settings.allow_files),
             hidden=hidden,
+            remote=remote_place(self._plan.remote_browser, settings),
         )
         if self._plan.instance_id:
             self._use(stage, self._plan.instance_id)
@@ -270,6 +272,7 @@ class _CommandRun:
             secrets=secrets_of(self._sign_in, stage.policy),
             sign_in=self._sign_in,
             look=plan.look,
+            remote=stage.remote,
         )
         try:
             async with self._context.unit("open the browser", OPEN_S):

@@ -41,6 +41,7 @@ from engine.kinds.context import Context, UnitStopped, reach, telling
 from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.recording.recording_actions import Action, Masks, Scribe
+from engine.kinds.remote_browser_use import REMOTE_BROWSER, remote_place
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import RECORDING_TRAITS
 from engine.ledger import changes
@@ -78,6 +79,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
     profile: str | None = None
+    remote_browser: str | None = None
     proxy: ProxyChoice | None = None
     look: BrowserLook = PLAIN
 
@@ -119,6 +121,7 @@ ARGUMENTS: Table = {
     "width": Argument(whole(200, 8_000), FormField("Window width", suffix=" px")),
     "height": Argument(whole(200, 8_000), FormField("Window height", suffix=" px")),
     "profile": PROFILE,
+    "remote_browser": REMOTE_BROWSER,
     **CREDENTIALS,
     "keep_text": Argument(
         flag,
@@ -375,6 +378,7 @@ async def _opened(
         width=args.width,
         height=args.height,
         sign_in=sign_in,
+        remote=remote_place(args.remote_browser, tools.settings),
     )
     try:
         instance = await tools.instances.launch(options)
