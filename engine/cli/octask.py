@@ -38,6 +38,10 @@ COMMANDS: Final = {
         "Take orders from standard input, and end when it is closed.",
     ),
     "_worker": ("worker:worker", "Take one task from standard input and run it to its end."),
+    "browser-server": (
+        "browser_server_command:browser_server",
+        "Lend the browser of this machine to tasks of other machines, until Ctrl-C.",
+    ),
     "consent-rules": (
         "consent_rules_command:consent_rules_group",
         "Show and install the rules by which consent banners are dismissed.",

@@ -19,6 +19,7 @@ import click
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.interact.command_uploads import Uploads
+from engine.browser.remote.remote_address import browser_address
 from engine.cli.calls import BY_STATUS, Interrupts, call, print_json, refuse, settings_from
 from engine.cli.exit_codes import CANCELLED, FAILED, OK
 from engine.cli.hold_commands import note_hold
@@ -29,6 +30,7 @@ from engine.cli.start import print_obstacle, print_refusal
 from engine.cli.streams import keep_task_without_reader
 from engine.cli.trust_options import default_proxy, proxy_arguments, proxy_options, with_proxy
 from engine.egress.egress_policy import Policy
+from engine.kinds.remote_browser_use import remote_browser_problems, remote_place
 from engine.ledger.files import Folder, Unusable
 from engine.model.config import Settings
 from engine.model.display import display_lines
@@ -190,6 +192,7 @@ def _clean(value: object) -> str:
 LOOK_S: Final = 0.1
 KIND: Final = "commands"
 _WORST_FIRST: Final = (FAILED, CANCELLED, OK)
+_REMOTE: Final = "--remote-browser"
 _ALONE: Final = ("junit", "one_instance")  # these need the foreground process
 
 
@@ -201,6 +204,11 @@ _ALONE: Final = ("junit", "one_instance")  # these need the foreground process
 @click.option("--headed", is_flag=True, help="With --one-instance: show that browser's window.")
 @allow_files_option
 @click.option("--name", help="A name for the list (the task's own).")
+@click.option(
+    "--remote-browser",
+    metavar="ADDRESS",
+    help="Use the browser of another machine: tls://HOST:PORT (token: OC_BROWSER_TOKEN).",
+)
 @proxy_options
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
 @place_options
@@ -218,6 +226,7 @@ def run(files: tuple[str, ...], **given: Any) -> None:
             settings_from(given["home"], given["root"]), allow_files=given["allow_files"]
         )
         settings = replace(settings, proxy=default_proxy(settings, given))
+        _check_remote(settings, given["remote_browser"])
         uploads = Uploads(settings.allow_files)
         tasks = read_task_files(files, given["variables"], settings.environ, uploads)
         if given["detached"]:
@@ -244,6 +253,25 @@ def run(files: tuple[str, ...], **given: Any) -> None:
 Ended = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
+def _check_remote(settings: Settings, given: str | None) -> None:
+    """Check the remote browser of all files. Raises InvalidArguments."""
+    try:
+        browser_address(given) if given else None
+    except ValueError as wrong:
+        raise InvalidArguments((Problem(_REMOTE, "invalid_value", str(wrong)),)) from wrong
+    problems = remote_browser_problems({"remote_browser": given}, settings)
+    if problems:
+        raise InvalidArguments(tuple(replace(one, path=_REMOTE) for one in problems))
+
+
+def _with_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options say of the browsers of all files, as arguments of a task."""
+    found = proxy_arguments(given)
+    if given["remote_browser"] and not given["one_instance"]:
+        found["remote_browser"] = given["remote_browser"]
+    return found
+
+
 def _check_options(given: dict[str, Any]) -> None:
     problems = [
         Problem(f"--{name.replace('_', '-')}", "contradiction", "cannot be used with --detach")
@@ -264,7 +292,7 @@ def _check_options(given: dict[str, Any]) -> None:
 def _detach(
     settings: Settings, tasks: Sequence[TaskFile], given: dict[str, Any], as_json: bool
 ) -> None:
-    proxy, name = proxy_arguments(given), given["name"]
+    proxy, name = _with_options(given), given["name"]
     records = [
         detach(settings, {"kind": KIND, "args": with_proxy(task.document, proxy), "name": name})
         for task in tasks
@@ -313,13 +341,14 @@ async def _foreground(
 async def _start(
     engine: Engine, tasks: Sequence[TaskFile], given: dict[str, Any]
 ) -> list[TaskRecord]:
-    shared = proxy_arguments(given)
+    shared = _with_options(given)
     if given["one_instance"]:
         places = [place for task in tasks for place in task.places]
         options = InstanceOptions(
             Policy(None, places, proxy=engine.settings.proxy.upstream()),
             headed=given["headed"],
             windows=any(task.uses_tabs for task in tasks),
+            remote=remote_place(given["remote_browser"], engine.settings),
         )
         shared = {"instanceId": (await engine.instances.launch(options)).id}
     return [
