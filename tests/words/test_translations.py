@@ -17,7 +17,7 @@ from tests.words.source_texts import error_texts, missing, sources, window_texts
 LANGUAGES = [code for code in NAMES if code != "en"]
 # The same in German: names, units, signs, and words that German has taken over.
 SAME = {
-    *("Proxy", "Playwright", "Viewport", "socks5://host:1080", "Worker"),
+    *("Proxy", "Playwright", "Viewport", "socks5://host:1080", "tls://host:8790", "Worker"),
     *(
         " GB",
         " s",
