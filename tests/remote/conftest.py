@@ -30,7 +30,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
     for name in ("HELLO_S", "SILENT_S", "LAUNCH_S", "FETCH_S", "END_S"):
         monkeypatch.setattr(f"engine.browser.remote.browser_server.{name}", FAR_S)
-    for name in ("SILENT_S", "START_S", "PUBLISH_S"):
+    for name in ("SILENT_S", "START_S", "PUBLISH_S", "TOLD_S"):
         monkeypatch.setattr(f"engine.browser.remote.remote_browser.{name}", FAR_S)
     for name in ("HELLO_S", "FLUSH_S"):
         monkeypatch.setattr(f"engine.browser.remote.connections.{name}", FAR_S)

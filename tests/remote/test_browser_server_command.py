@@ -119,7 +119,10 @@ def test_a_task_uses_it_with_the_token_of_its_file(tmp_path: Path, site: Any) ->
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("moment", ["at work", "during the start"])
 def test_a_killed_server_leaves_no_browser(tmp_path: Path, site: Any, moment: str) -> None:
-    with serving(tmp_path / "there", OC_BROWSER_TOKEN=TOKEN) as server:
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    own = {"OC_BROWSER_TOKEN": TOKEN, "TMPDIR": str(temporary)}
+    with serving(tmp_path / "there", **own) as server:
         assert server.ready["token_file"] is None
         file = task_file(tmp_path, f"{site.url}/hang")
         running = client(tmp_path / "here", file, server, TOKEN)
@@ -133,6 +136,7 @@ def test_a_killed_server_leaves_no_browser(tmp_path: Path, site: Any, moment: st
             server.process.kill()
             _, alive = psutil.wait_procs(family, timeout=LIMIT_S)
             assert alive == []
+            until(lambda: not [*temporary.iterdir()])
             said, _ = running.communicate(timeout=LIMIT_S)
             assert "Traceback" not in said
             assert running.returncode != 0

@@ -88,6 +88,29 @@ async def test_a_recording_there_has_the_same_actions(home: Path, site: Any) -> 
     assert [one["type"] for one in result_of(home, record)["actions"]] == ["navigate", "check"]
 
 
+@pytest.mark.parametrize("what", ["the connection is lost", "the browser ends"])
+async def test_a_recording_says_how_it_lost_its_browser(home: Path, site: Any, what: str) -> None:
+    async with lending() as lent, engine_at(home, lent.environ) as engine:
+        args = {"url": f"{site.url}/shop/order", "headless": True, "remote_browser": lent.address}
+        started = await engine.requests.start("recording", args)
+        pages = home / "tasks" / started.task_id / "pages.jsonl"
+        await until(lambda: whole_lines(pages))
+        if what == "the browser ends":
+            lent.session._browser._family.end()
+        else:
+            lent.session._writer.transport.abort()
+        record = await engine.tasks.wait(started.task_id, WAIT_MS)
+        await engine.tasks.join(started.task_id)
+    head = result_of(home, record)
+    assert [one["type"] for one in head["actions"]] == ["navigate"]
+    if what == "the browser ends":  # as here, where a person closes the last window
+        assert (record.status, head["stopped_by"]) == (Status.COMPLETED, "closed")
+    else:
+        assert record.status == Status.FAILED
+        assert record.error is not None
+        assert "the connection to it is lost" in record.error.message
+
+
 async def test_a_snapshot_visits_its_addresses_there(home: Path, site: Any) -> None:
     async with lending() as lent, engine_at(home, lent.environ) as engine:
         args = {"objective": "to go on", "tabs": [f"{site.url}/shop/"], "visit": True}

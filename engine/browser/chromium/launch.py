@@ -271,6 +271,12 @@ class Chromium:
         port = await self.proxy.run(self.remote.publish(listener.port))
         return {"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"}
 
+    async def was_lost(self) -> bool:
+        """Return whether a browser that is gone was on another machine, and its connection lost."""
+        if self.remote is None or not self.proxy.is_running:
+            return False
+        return await self.proxy.run(self.remote.was_lost())
+
     def end_listener(self, listener: ProxyListener) -> None:
         """Close the port of a context."""
         if self.remote is not None:
@@ -371,7 +377,6 @@ async def launch_remote(
     """Have a browser started on another machine, and connect to it.
 
     Raises:
-        NoScreen: a window was requested, and the other machine has no screen.
         RemoteBrowserToken, RemoteBrowserUnreachable
     """
     from engine.browser.remote.remote_browser import START_S, RemoteBrowser

@@ -395,7 +395,7 @@ class PageRecorder:
                     found, step = await self._inbox.get()
                 return await self._finished(found, step)
             if not self._instance.alive:
-                return Closed()
+                return Closed(await self._instance.chromium.was_lost())
 
     def rest(self) -> list[Happening]:
         """Return and remove all queued events."""

@@ -167,7 +167,12 @@ class TabClosed(msgspec.Struct, frozen=True):
 
 
 class Closed(msgspec.Struct, frozen=True):
-    """The last window was closed, or the browser died."""
+    """The last window was closed, or the browser died.
+
+    `lost`: the connection to a remote browser was lost, so that this is not known.
+    """
+
+    lost: bool = False
 
 
 Happening = Heard | Went | Answered | WindowRefused | TabClosed | Closed

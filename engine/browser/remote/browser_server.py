@@ -44,6 +44,7 @@ from engine.browser.chromium.launch import (
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.page.failures import NoScreen, check_limits
 from engine.browser.remote.connections import (
+    ENDED,
     HELLO_S,
     MOST_LINE,
     PING_S,
@@ -72,11 +73,14 @@ END_S: Final = 5.0
 CLOSE_S: Final = 15.0  # for all browsers to end
 MOST_SAID: Final = 65_536  # bytes of the output of a browser that does not start
 # The browser ends with this process, whose end closes the standard input, however it comes: by its
-# own handler, or before that is there with Node.js. The input alone keeps Node.js not running.
-# Playwright's server would tell everybody its secret path, so that it answers no plain request.
+# own handler, or before that is there with Node.js, which removes its folder then. An open input
+# does not keep Node.js running. Playwright's server would tell everybody its secret path, so that
+# it answers no plain request.
 _SCRIPT: Final = """
 const stop = () => process.exit(1);
+const remove = () => require('fs').rmSync(process.env.TMPDIR, { recursive: true, force: true });
 process.stdin.on('close', () => {
+  process.on('exit', remove);
   if (!process.emit('SIGTERM')) stop();
   setTimeout(stop, 10_000).unref();
 }).resume().unref();
@@ -299,6 +303,8 @@ class _Session:
             self._run(self._browser.watch()),
         ]
         await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
+        if serving[2].done():  # so that the client does not take it for a lost connection
+            send(self._writer, Told(code=ENDED))
 
     async def end(self) -> None:
         """End the browser, and every connection of it."""

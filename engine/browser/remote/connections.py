@@ -25,6 +25,7 @@ MOST_LINE: Final = 65_536  # bytes of a line, and of a connection that are held 
 HELLO_S: Final = 15.0
 SILENT_S: Final = 60.0  # after which the other side is taken for lost; it sends every `PING_S`
 PING_S: Final = 10.0
+ENDED: Final = "ended"  # the code by which a server tells that the browser itself has ended
 FLUSH_S: Final = 10.0  # for the last bytes of a connection whose other side has ended
 
 Role = Literal["browser", "driver", "stream"]

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from engine.browser.page.failures import NoScreen
 from engine.browser.remote.connections import (
+    ENDED,
     PING_S,
     SILENT_S,
     Pipe,
@@ -35,6 +37,7 @@ from engine.model.listening import close_server
 
 START_S: Final = 40.0  # above the limit of a start there
 PUBLISH_S: Final = 10.0
+TOLD_S: Final = 5.0  # for the news that the browser has ended
 _LOST: Final = "the connection to it is lost"
 
 
@@ -56,6 +59,8 @@ class RemoteBrowser:
         self._server: asyncio.Server | None = None
         self._is_driven = False
         self._is_closed = False
+        self._has_ended = False  # the browser itself, as the server told
+        self._left = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -63,9 +68,8 @@ class RemoteBrowser:
         """Have a browser started.
 
         Raises:
-            NoScreen: a window was requested, and there is no screen.
             RemoteBrowserToken: the server has another token.
-            RemoteBrowserUnreachable: nothing answers, or the server refuses.
+            RemoteBrowserUnreachable: nothing answers, or the server refuses; it may have no screen.
         """
         try:
             async with asyncio.timeout(START_S):
@@ -86,7 +90,8 @@ class RemoteBrowser:
             send(pipe[1], Told(headed=headed, windows=windows))
             told = await read_told(pipe[0])
             if told.code == NoScreen.code:
-                raise NoScreen
+                reason = "its machine has no screen for a window"
+                raise RemoteBrowserUnreachable(address=place.address, reason=reason)
             if told.error:
                 raise RemoteBrowserUnreachable(address=place.address, reason=told.error)
             opened = cls(place, tls, pipe, told)
@@ -123,6 +128,13 @@ class RemoteBrowser:
             reason = str(failed) or "it does not answer"
             raise RemoteBrowserUnreachable(address=self._place.address, reason=reason) from failed
 
+    async def was_lost(self) -> bool:
+        """Return why a browser is gone: the connection was lost (True), or it ended there."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TOLD_S):
+                await self._left.wait()
+        return not self._has_ended
+
     def withdraw(self, port: int) -> None:
         """Close the other machine's port for `port`; repeated calls do nothing."""
         for number in [one for one, known in self._numbers.items() if known == port]:
@@ -132,6 +144,7 @@ class RemoteBrowser:
     async def close(self) -> None:
         """End the browser with its connections; repeated calls do nothing."""
         self._is_closed = True
+        self._left.set()
         for asked in self._asked.values():
             if not asked.done():
                 asked.set_exception(EOFError(_LOST))
@@ -155,7 +168,8 @@ class RemoteBrowser:
             await self.close()
 
     def _heed(self, told: Told) -> None:
-        """Take a connection of the browser, or the answer about a port."""
+        """Take a connection of the browser, the answer about a port, or the news of its end."""
+        self._has_ended = self._has_ended or told.code == ENDED
         if told.stream:
             if told.listen in self._numbers:
                 self._run(self._take(self._numbers[told.listen], told.stream))

@@ -13,6 +13,7 @@ from engine.browser.chromium.browser_options import PLAIN, BrowserLook, Instance
 from engine.browser.chromium.browser_session import TooManyInstances
 from engine.browser.page.failures import NoScreen
 from engine.browser.recording.recorder_messages import Closed, Happening, OpenRecorder, Recorder
+from engine.browser.remote.remote_address import RemoteBrowserUnreachable
 from engine.egress.egress_policy import Policy
 from engine.kinds.arguments import (
     ADDRESS_HINT,
@@ -194,6 +195,7 @@ async def record(
     Raises:
         PageError: the start address cannot be opened.
         BrowserMissing, BrowserFailed, BrowserGone, NoDisplay
+        RemoteBrowserUnreachable: the connection to the browser was lost.
     """
     began_ms, began = context.now_ms(), context.monotonic()
     async with open_recorder(args, context.now_ms) as recorder:
@@ -216,6 +218,7 @@ class _Recording:
         )
         self._scribe = Scribe(self._masks)
         self._artifacts: list[dict[str, Any]] = []
+        self._is_lost = False
 
     def conceal(self, hidden: Iterable[Hidden]) -> None:
         """Mask these values, too, from now on."""
@@ -233,6 +236,9 @@ class _Recording:
             await self._take(happening, pictures=False)
         for action in self._scribe.close():
             await self._keep(action)
+        if self._is_lost and self._args.remote_browser is not None:
+            reason = "the connection to it is lost"
+            raise RemoteBrowserUnreachable(address=self._args.remote_browser, reason=reason)
         return ended
 
     async def _listen(self) -> str:
@@ -251,6 +257,7 @@ class _Recording:
                     await self._finish(action, pictures=True)
                 continue
             if isinstance(happening, Closed):
+                self._is_lost = happening.lost
                 return "closed"
             await self._take(happening, pictures=True)
         return "max_actions"
