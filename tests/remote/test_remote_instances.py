@@ -14,14 +14,14 @@ from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.remote import browser_server, connections
+from engine.browser.remote import browser_server, remote_connection
 from engine.browser.remote.browser_server import BrowserServer
-from engine.browser.remote.connections import Told, connect, read_told, send
 from engine.browser.remote.remote_address import (
     RemoteBrowserToken,
     RemoteBrowserUnreachable,
     RemotePlace,
 )
+from engine.browser.remote.remote_connection import Told, connect, read_told, send
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone, ShuttingDown
 from tests.remote.conftest import TOKEN, Lent, lending, options, until
@@ -234,7 +234,7 @@ async def test_a_server_that_does_not_know_the_token_learns_nothing() -> None:
     heard: list[bytes] = []
 
     async def impostor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(connections.GREETING + b"0" * 32 + b"\n")
+        writer.write(remote_connection.GREETING + b"0" * 32 + b"\n")
         heard.append(await reader.readline())
         send(writer, Told(proof="0" * 64))
         heard.append(await reader.read())

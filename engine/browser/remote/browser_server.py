@@ -43,7 +43,8 @@ from engine.browser.chromium.launch import (
 )
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.page.failures import NoScreen, check_limits
-from engine.browser.remote.connections import (
+from engine.browser.remote.remote_address import TOKEN_VARIABLE
+from engine.browser.remote.remote_connection import (
     ENDED,
     HELLO_S,
     MOST_LINE,
@@ -59,7 +60,6 @@ from engine.browser.remote.connections import (
     relay,
     send,
 )
-from engine.browser.remote.remote_address import TOKEN_VARIABLE
 from engine.model.errors import BrowserFailed, EngineError
 from engine.model.listening import close_server
 

@@ -14,7 +14,12 @@ from contextlib import suppress
 from typing import Any, Final
 
 from engine.browser.page.failures import NoScreen
-from engine.browser.remote.connections import (
+from engine.browser.remote.remote_address import (
+    RemoteBrowserToken,
+    RemoteBrowserUnreachable,
+    RemotePlace,
+)
+from engine.browser.remote.remote_connection import (
     ENDED,
     PING_S,
     SILENT_S,
@@ -26,11 +31,6 @@ from engine.browser.remote.connections import (
     relay,
     send,
     trust,
-)
-from engine.browser.remote.remote_address import (
-    RemoteBrowserToken,
-    RemoteBrowserUnreachable,
-    RemotePlace,
 )
 from engine.egress.connecting import why_not_connected
 from engine.model.listening import close_server
