@@ -14,11 +14,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+import psutil
 
 from engine.doctor import Finding
 from engine.model.config import Settings
@@ -35,6 +37,7 @@ SLOW_MS: Final = 200  # between two pages
 STEP_S: Final = 120.0
 CANCEL_S: Final = 2.0
 LOOK_S: Final = 0.25
+END_S: Final = 10.0
 _TASK_ID: Final = re.compile("[0-9a-f]{16}")
 
 
@@ -97,12 +100,19 @@ class _Steps:
         )
 
     async def end(self) -> None:
-        """End what still runs, as after a failed step or Ctrl-C."""
+        """End what still runs, as after a failed step or Ctrl-C; its folder may be removed then.
+
+        A worker process writes a little after its task has ended: its run, and its lock.
+        """
+        pids: set[object] = set()
         async with self._opened() as engine:
             for task_id in self._started:
                 with suppress(EngineError):
                     await engine.commands.cancel(task_id)
                     await engine.tasks.wait(task_id, 10_000)
+                with suppress(EngineError):
+                    pids.add((await engine.tasks.meta(task_id)).get("pid"))
+        await asyncio.to_thread(_wait_for_ends, pids)
 
     @property
     def _first(self) -> str:
@@ -213,6 +223,14 @@ class _Steps:
             return 0
         with result:
             return len(json.load(result)["pages"])
+
+
+def _wait_for_ends(pids: Iterable[object]) -> None:
+    """Wait until these processes have ended, each for 10 s at the most."""
+    for pid in pids:
+        if isinstance(pid, int) and pid > 1 and pid != os.getpid():
+            with suppress(psutil.Error):
+                psutil.Process(pid).wait(END_S)
 
 
 def _seen(step: str, right: bool, **seen: object) -> Finding:

@@ -233,7 +233,7 @@ VERIFY_PATIENTLY = """
 import sys
 from engine.cli.__main__ import main
 from engine.doctor import verification
-verification.CANCEL_S, verification.STEP_S = 100.0, 1_000.0
+verification.CANCEL_S, verification.STEP_S, verification.END_S = 100.0, 1_000.0, 1_000.0
 sys.argv = ["octask", "doctor", "--verify", *sys.argv[1:]]
 main()
 """
@@ -245,7 +245,7 @@ from engine.cli.__main__ import main
 from engine.cli.calls import Interrupts
 from engine.doctor import verification
 from engine.doctor.verification import Finding, _Steps
-verification.STEP_S = 1_000.0
+verification.STEP_S = verification.END_S = 1_000.0
 asked, interrupted = asyncio.Event(), Interrupts._interrupted
 def note(interrupts, cause):
     interrupted(interrupts, cause)
