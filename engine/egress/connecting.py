@@ -96,12 +96,19 @@ def _drop(late: asyncio.Task[Made], give_up: Callable[[Made], None]) -> None:
 
 
 async def open_stream(
-    host: str, port: int, *, tls: ssl.SSLContext | None, server_name: str | None, limit: int
+    host: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None,
+    server_name: str | None,
+    limit: int,
+    shutdown_s: float | None = None,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address of a host of the operator's that accepts; no policy is asked.
 
     With `tls` the certificate must be that of `server_name`, if the context checks names; None
-    takes the address. `limit` is the number of bytes that are held while nothing reads them. The
+    takes the address. After its end what was written is dropped after `shutdown_s` (None: 30 s).
+    `limit` is the number of bytes that are held while nothing reads them. The
     threads of the name lookups are daemons: those of the loop would delay its end.
 
     Raises:
@@ -115,6 +122,7 @@ async def open_stream(
                 port,
                 ssl=tls,
                 server_hostname=(server_name or str(found)) if tls is not None else None,
+                ssl_shutdown_timeout=shutdown_s if tls is not None else None,
                 limit=limit,
             )
         except OSError as refused:

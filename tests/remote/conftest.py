@@ -32,8 +32,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"engine.browser.remote.browser_server.{name}", FAR_S)
     for name in ("SILENT_S", "START_S", "PUBLISH_S", "TOLD_S"):
         monkeypatch.setattr(f"engine.browser.remote.remote_browser.{name}", FAR_S)
-    for name in ("HELLO_S", "FLUSH_S"):
-        monkeypatch.setattr(f"engine.browser.remote.remote_connection.{name}", FAR_S)
+    monkeypatch.setattr("engine.browser.remote.remote_connection.HELLO_S", FAR_S)
     monkeypatch.setattr("engine.browser.chromium.browser_session.START_S", 2 * FAR_S)
     monkeypatch.setattr("engine.egress.proxy.START_S", FAR_S)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +137,14 @@ async def test_a_flood_of_foreign_connections_does_not_keep_the_browser_waiting(
             page = await instance.new_page()
             (listener,) = lent.session._listeners.values()
             port = listener.sockets[0].getsockname()[1]
-            looks, ports = 0, lent.session._browser.ports
+            looks, ports = 0, lent.session._browser.connections
 
             def counted() -> Any:
                 nonlocal looks
                 looks += 1
                 return ports()
 
-            lent.session._browser.ports = counted
+            lent.session._browser.connections = counted
             foreign = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
             await page.goto(f"{site.url}/shop/")
             assert {await _rest(reader) for reader, _ in foreign} == {b""}
@@ -319,6 +320,20 @@ async def test_a_client_that_leaves_during_the_start_leaves_no_browser() -> None
         assert lent.news == []
 
 
+async def test_a_cancelled_start_leaves_no_browser() -> None:
+    session = BrowserSession()
+    async with lending() as lent:
+        starting = asyncio.create_task(session.open_instance(options(lent)))
+        await until(lambda: lent.server._sessions)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await lent.ended()
+        again = await session.open_instance(options(lent))
+        await again.close()
+        await session.aclose()
+
+
 async def test_a_client_that_breaks_the_protocol_loses_its_browser() -> None:
     async with lending() as lent:
         pipe = await connect(lent.place, None, "browser")
@@ -329,16 +344,36 @@ async def test_a_client_that_breaks_the_protocol_loses_its_browser() -> None:
         pipe[1].close()
 
 
+LONG = "x" * 3_000_000
+
+
+class Ending:
+    """A server whose answers have no length: they end with the connection."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    @staticmethod
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + LONG.encode())
+        await writer.drain()
+        writer.close()
+
+
 async def test_tls_carries_pages_and_needs_a_known_certificate(
     site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    server = await asyncio.start_server(Ending.answer, "127.0.0.1", 0)
+    ends = Ending(server.sockets[0].getsockname()[1])
+    places = (f"127.0.0.1:{site.port}", ends.url.removeprefix("http://"))
     file = certificate(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(file)
     session = BrowserSession()
     async with lending(tls) as lent:
         place = RemotePlace(lent.place.address._replace(scheme="tls"), TOKEN)
-        given = _at(options(lent, f"127.0.0.1:{site.port}"), place)
+        given = _at(options(lent, *places), place)
         with pytest.raises(RemoteBrowserUnreachable, match="its certificate is not valid here"):
             await session.open_instance(given)
         await session.aclose()
@@ -348,5 +383,43 @@ async def test_tls_carries_pages_and_needs_a_known_certificate(
             page = await instance.new_page()
             await page.goto(f"{site.url}/shop/")
             assert await page.title()
+            await page.goto(f"{ends.url}/")  # what is written before the end arrives
+            assert await page.evaluate("document.body.textContent.length") == len(LONG)
+            assert len(lent.session._tasks) < 12
+        await until(lambda: not lent.session._made)
         await session.aclose()
         await lent.ended()
+    server.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no 127.0.0.2")
+async def test_another_address_of_the_machine_is_not_the_browser(site: Any) -> None:
+    """Its port may be the same, which any program can bind to 127.0.0.2."""
+    session = BrowserSession()
+    async with lending() as lent:
+        async with session.instance(options(lent, f"127.0.0.1:{site.port}")) as instance:
+            page = await instance.new_page()
+            await page.goto(f"{site.url}/shop/")
+            (listener,) = lent.session._listeners.values()
+            port = listener.sockets[0].getsockname()[1]
+            known = lent.session._browser.connections()
+            ours = next(own for own, other in known if other == port)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, local_addr=("127.0.0.2", ours)
+            )
+            writer.write(f"GET {site.url}/secret HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert await _rest(reader) == b""
+            writer.close()
+        await session.aclose()
+    assert not site.hits["/secret"]
+
+
+async def test_many_strangers_at_once_keep_nobody_out() -> None:
+    session = BrowserSession()
+    async with lending() as lent:
+        pipes = [await asyncio.open_connection("127.0.0.1", lent.port) for _ in range(200)]
+        await until(lambda: len(lent.server._strangers) <= browser_server.MOST_STRANGERS)
+        await (await session.open_instance(options(lent))).close()
+        for _, writer in pipes:
+            writer.close()
+        await session.aclose()

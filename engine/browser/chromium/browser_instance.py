@@ -23,6 +23,7 @@ from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.chromium.user_agent import present
 from engine.browser.page.failures import PageTooHeavy
+from engine.browser.remote.remote_address import RemoteBrowserUnreachable
 from engine.model.errors import BrowserGone, PageError
 
 if TYPE_CHECKING:
@@ -477,12 +478,14 @@ async def open_instance(
                     sign_in=options.sign_in,
                     **size,
                 )
-        except (Error, TimeoutError) as gone:
-            failed = gone
+        except (Error, TimeoutError, RemoteBrowserUnreachable) as gone:
+            failed: Exception = gone
             if chromium.alive:
                 break
         else:
             return Instance(options, chromium, context, listener)
+    if isinstance(failed, RemoteBrowserUnreachable):
+        raise failed
     raise BrowserGone(url="a new window") from failed
 
 

@@ -91,9 +91,8 @@ class BrowserSession:
         self._path = path
         self._failures.clear()
         self._pipe_failure = None
-        for running in self._running.values():
-            self._recycler.retire(running)
-        self._running.clear()
+        for variant in [one for one in self._running if one.remote is None]:
+            self._recycler.retire(self._running.pop(variant))
 
     async def warm(self) -> None:
         """Start the browser of plain crawls now, so that the first page does not wait for it.
@@ -209,7 +208,7 @@ class BrowserSession:
         """Wait for a cancelled start to undo its work."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s), self._starting:
-                for lock in self._remote_starts.values():
+                for lock in tuple(self._remote_starts.values()):
                     async with lock:
                         pass
 
@@ -229,6 +228,7 @@ class BrowserSession:
             return running
         lock = self._starting
         if variant.remote is not None:  # it takes its time, and is in nobody else's way
+            self._expect_open()
             lock = self._remote_starts.setdefault(variant, asyncio.Lock())
         async with lock:
             running = self._running.get(variant)
@@ -288,10 +288,12 @@ class BrowserSession:
             self._expect_open()
             async with asyncio.timeout(REMOTE_S) as limit:
                 self._limits.add(limit)
+                self._recycler.starting.append(driver)
                 try:
                     started = await launch_remote(driver, place, self.proxy, variant)
                 finally:
                     self._limits.discard(limit)
+                    self._recycler.starting.remove(driver)
         except TimeoutError as slow:
             self._expect_open()
             raise RemoteBrowserUnreachable(
@@ -513,7 +515,9 @@ class BrowserRecycler:
         self._browsers: list[Chromium] = []
         self._drivers: list[Driver] = []
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self.starting: list[Driver] = []  # of the remote browsers that are being started
         self._idle_since: dict[Chromium, float] = {}  # of remote browsers
+        self._returning: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Start the recycler unless it is running."""
@@ -541,8 +545,8 @@ class BrowserRecycler:
         """End the recycler and all retired processes, within little more than `limit_s`."""
         for task in self._tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if running := {*self._tasks, *self._returning}:
+            await asyncio.wait(running, timeout=RETIRE_S + limit_s)
         browsers, self._browsers = self._browsers, []
         drivers, self._drivers = self._drivers, []
         await asyncio.gather(*(browser.kill() for browser in browsers))
@@ -554,10 +558,13 @@ class BrowserRecycler:
             for one in self._used():
                 if one.family is not None and one.alive:
                     await asyncio.to_thread(self._measure, one, one.family)
-            await self._give_back()
+                elif one.remote is not None and one.driver is not None:
+                    one.driver.weigh()
+                    one.worn = one.driver.held_bytes > self._limits.driver_bytes
+            self._give_back()
             await self._end_retired()
 
-    async def _give_back(self) -> None:
+    def _give_back(self) -> None:
         """End remote browsers that are lost, or had no work for a minute."""
         now_s, before = time.monotonic(), self._idle_since
         remote = [one for one in self._running() if one.remote is not None and not one.dropped]
@@ -565,7 +572,10 @@ class BrowserRecycler:
         for one in remote:
             since_s = self._idle_since.get(one)
             if not one.alive or (since_s is not None and now_s - since_s >= LEND_S):
-                await one.kill()
+                one.give_up()  # at once: no task gets it any more
+                returning = asyncio.create_task(one.kill(), name="give a browser back")
+                self._returning.add(returning)
+                returning.add_done_callback(self._returning.discard)
 
     async def _end_floods(self) -> None:
         while True:
@@ -603,6 +613,7 @@ class BrowserRecycler:
             # Only afterwards, so that `stop` still ends it after a cancellation.
             self._browsers.remove(browser)
         used = {one.driver for one in (*self._running(), *self._browsers) if one.alive}
+        used.update(self.starting)
         for driver in [one for one in self._drivers if one not in used]:
             await driver.stop(RETIRE_S)
             self._drivers.remove(driver)

@@ -43,6 +43,7 @@ _DRIVER_MODULES = frozenset(
     }
 )
 Tasks = frozenset[asyncio.Task[Any]]
+Pairs = frozenset[tuple[int, int]]  # own and foreign port of connections
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
@@ -375,15 +376,18 @@ class Family:
 
     def ports(self) -> frozenset[int] | None:
         """Return the local ports of their TCP connections; None if there are none, or unknown."""
-        return self.connections() or None
+        return frozenset(ours for ours, _ in self.connections() or ()) or None
 
-    def connections(self) -> frozenset[int] | None:
-        """Return the local ports of their TCP connections; None if the system denies access."""
-        found: set[int] = set()
+    def connections(self) -> Pairs | None:
+        """Return both ports of their TCP connections; None if the system denies access."""
+        found: set[tuple[int, int]] = set()
         for member in self.members():
             try:
                 if _RENDERER not in member.cmdline():  # renderers have none
-                    found.update(one.laddr.port for one in member.net_connections("tcp4"))
+                    known = member.net_connections("tcp4")
+                    found.update(
+                        (one.laddr.port, one.raddr.port if one.raddr else 0) for one in known
+                    )
             except psutil.NoSuchProcess:
                 continue
             except psutil.Error:

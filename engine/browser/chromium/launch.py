@@ -7,8 +7,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import psutil
@@ -256,7 +256,7 @@ class Chromium:
         if not await _close(self.browser) and self.family is not None:
             await asyncio.to_thread(self.family.end)  # it hangs, but its processes can be ended
         if self.remote is not None:
-            await _end_remote(self.proxy, self.remote)
+            await _on_proxy(self.proxy, self.remote.close)
 
     async def proxy_settings(self, listener: ProxyListener) -> ProxySettings:
         """Return Playwright's setting of a proxy for a context that uses `listener`.
@@ -381,7 +381,8 @@ async def launch_remote(
     """
     from engine.browser.remote.remote_browser import START_S, RemoteBrowser
 
-    opened = RemoteBrowser.open(place, headed=variant.headed, windows=variant.windows)
+    made: list[RemoteBrowser] = []
+    opened = RemoteBrowser.open(place, made, headed=variant.headed, windows=variant.windows)
     opening = asyncio.create_task(proxy.run(opened, START_S + ANSWER_S), name="a remote browser")
     chromium: Chromium | None = None
     try:
@@ -396,21 +397,35 @@ async def launch_remote(
         raise RemoteBrowserUnreachable(address=place.address, reason=reason) from failed
     finally:
         if chromium is None:  # also after a cancellation, which does not end the start itself
-            await asyncio.shield(_take_remote_back(proxy, opening))
+            await asyncio.shield(_take_remote_back(proxy, opening, made))
     return chromium
 
 
-async def _take_remote_back(proxy: Proxy, opening: asyncio.Task[RemoteBrowser]) -> None:
+async def _take_remote_back(
+    proxy: Proxy, opening: asyncio.Task[RemoteBrowser], made: list[RemoteBrowser]
+) -> None:
+    """End a start; what it has `made` meanwhile is known on the proxy's loop alone."""
     opening.cancel()
-    await asyncio.wait({opening})
-    if not opening.cancelled() and opening.exception() is None:
-        await _end_remote(proxy, opening.result())
+    await asyncio.gather(opening, return_exceptions=True)
+
+    async def close_all() -> None:
+        for remote in made:
+            await remote.close()
+
+    await _on_proxy(proxy, close_all)
 
 
-async def _end_remote(proxy: Proxy, remote: RemoteBrowser) -> None:
-    if proxy.is_running:  # else its loop has ended, and all connections with it
-        with suppress(TimeoutError):
-            await proxy.run(remote.close(), CLOSE_S)
+async def _on_proxy(proxy: Proxy, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Close something on the proxy's loop, unless that has ended, and all connections with it."""
+    if not proxy.is_running:
+        return
+    try:
+        await proxy.run(work(), CLOSE_S)
+    except TimeoutError:
+        return
+    except asyncio.CancelledError:
+        if proxy.is_running:  # else it was closed meanwhile, which cancels the work
+            raise
 
 
 def own_flags(variant: BrowserVariant) -> list[str]:

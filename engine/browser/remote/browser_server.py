@@ -31,7 +31,7 @@ from playwright._impl._driver import compute_driver_executable
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import DEFAULT, BrowserVariant
-from engine.browser.chromium.driver import SETTLE_S, Family, end, tree
+from engine.browser.chromium.driver import SETTLE_S, Family, Pairs, end, tree
 from engine.browser.chromium.launch import (
     LAUNCH_S,
     NO_SCREEN,
@@ -49,6 +49,7 @@ from engine.browser.remote.remote_connection import (
     HELLO_S,
     MOST_LINE,
     PING_S,
+    SHUTDOWN_S,
     SILENT_S,
     Hello,
     Pipe,
@@ -132,15 +133,16 @@ class BrowserServer:
         self._sessions: dict[str, _Session] = {}
         self._strangers: dict[asyncio.StreamWriter, None] = {}  # oldest first
         self._clients: set[asyncio.StreamWriter] = set()
+        self._is_closed = False
         self._work: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen, and return the port. Raises OSError."""
-        handshake = {} if tls is None else {"ssl_handshake_timeout": HELLO_S}
+        given = {"ssl_handshake_timeout": HELLO_S, "ssl_shutdown_timeout": SHUTDOWN_S}
         self._blocking = await asyncio.start_server(_refuse, "127.0.0.1", 0)
         try:
             self._server = await asyncio.start_server(
-                self._on_client, host, port, ssl=tls, limit=MOST_LINE, **handshake
+                self._on_client, host, port, ssl=tls, limit=MOST_LINE, **(given if tls else {})
             )
         except OSError:
             self._blocking.close()
@@ -149,6 +151,7 @@ class BrowserServer:
 
     async def close(self) -> None:
         """Accept nothing more, and end every browser."""
+        self._is_closed = True
         if self._server is not None:
             await close_server(self._server)
         for writer in self._clients:
@@ -162,8 +165,13 @@ class BrowserServer:
             await close_server(self._blocking)
 
     def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_closed:  # accepted before it stopped to listen
+            writer.transport.abort()
+            return
         if len(self._strangers) >= MOST_STRANGERS:
-            next(iter(self._strangers)).transport.abort()
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.transport.abort()
         self._strangers[writer] = None
         task = asyncio.create_task(self._serve((reader, writer)), name="a client")
         self._work.add(task)
@@ -252,8 +260,9 @@ class _Session:
         self._listeners: dict[int, asyncio.Server] = {}
         self._waiting: dict[str, tuple[Pipe, asyncio.TimerHandle]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._made: set[asyncio.StreamWriter] = set()  # connections that the browser made
         self._offered = 0  # connections of which it is not known yet whose they are
-        self._looking: asyncio.Task[frozenset[int] | None] | None = None
+        self._looking: asyncio.Task[Pairs | None] | None = None
         self._ends = False
 
     async def start(self, tell: Callable[..., None]) -> bool:
@@ -292,7 +301,7 @@ class _Session:
             raise
         finally:
             left.cancel()
-            await asyncio.wait({left})
+            await asyncio.gather(left, return_exceptions=True)
 
     async def serve(self) -> None:
         """Serve the client until it or the browser is gone."""
@@ -313,12 +322,15 @@ class _Session:
             task.cancel()
         for listener in self._listeners.values():
             listener.close()
-        for (_, writer), timer in self._waiting.values():
+        for _, timer in self._waiting.values():
             timer.cancel()
+        for writer in self._made:
             writer.transport.abort()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._browser is not None:
-            await self._browser.end()
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            if self._browser is not None:
+                await asyncio.shield(self._browser.end())
 
     async def _ping(self) -> None:
         while True:
@@ -357,6 +369,7 @@ class _Session:
             pipe[1].transport.abort()
             return
         self._offered += 1
+        self._made.add(pipe[1])
         self._run(self._offer(number, pipe))
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -370,11 +383,11 @@ class _Session:
         """Offer the client a connection that the browser made; it has 20 s to take it."""
         own = False
         try:
-            own = await self._is_own(int(pipe[1].get_extra_info("peername")[1]))
+            own = await self._is_own(pipe[1])
         finally:
             self._offered -= 1
             if not own:
-                pipe[1].transport.abort()
+                self._drop(pipe[1])
         if own:
             stream = secrets.token_hex(8)
             timer = asyncio.get_running_loop().call_later(FETCH_S, self._forget, stream)
@@ -383,13 +396,21 @@ class _Session:
 
     def _forget(self, stream: str) -> None:
         (_, writer), _ = self._waiting.pop(stream)
+        self._drop(writer)
+
+    def _drop(self, writer: asyncio.StreamWriter) -> None:
+        self._made.discard(writer)
         writer.transport.abort()
 
-    async def _is_own(self, port: int) -> bool:
-        """Return whether the browser made the connection from a port, or the system does not tell.
+    async def _is_own(self, writer: asyncio.StreamWriter) -> bool:
+        """Return whether the browser made a connection, or the system does not tell.
 
         One look at the system answers for all connections that were there when it began.
         """
+        host, port, *_ = writer.get_extra_info("peername")
+        pair = int(port), int(writer.get_extra_info("sockname")[1])
+        if host != "127.0.0.1":
+            return False
         running = self._looking
         if running is not None:
             await asyncio.wait({running})
@@ -397,11 +418,11 @@ class _Session:
             self._looking = asyncio.create_task(self._look())
         assert self._looking is not None
         found = await asyncio.shield(self._looking)
-        return found is None or port in found
+        return found is None or pair in found
 
-    async def _look(self) -> frozenset[int] | None:
+    async def _look(self) -> Pairs | None:
         browser = self._browser
-        return frozenset() if browser is None else await asyncio.to_thread(browser.ports)
+        return frozenset() if browser is None else await asyncio.to_thread(browser.connections)
 
     async def drive(self, pipe: Pipe) -> None:
         """Connect the client to Playwright's server."""
@@ -416,7 +437,10 @@ class _Session:
         if found is not None:
             other, timer = found
             timer.cancel()
-            await self._relay(pipe, other)
+            try:
+                await self._relay(pipe, other)
+            finally:
+                self._drop(other[1])
 
     async def _relay(self, pipe: Pipe, other: Pipe) -> None:
         if self._ends:
@@ -460,14 +484,17 @@ class _Browser:
             "timeout": LAUNCH_S * 1000,
         }
         try:
-            folder = await asyncio.to_thread(_folder_with, msgspec.json.encode(options))
+            folder = _folder_with(msgspec.json.encode(options))  # a small file
         except OSError as failed:
             raise BrowserFailed(reason=f"no temporary folder: {failed.strerror}") from failed
         try:
             process = await _node(folder, wish.environ)
         except (OSError, Error) as failed:
-            await asyncio.to_thread(shutil.rmtree, folder, True)
+            shutil.rmtree(folder, ignore_errors=True)  # one file
             raise BrowserFailed(reason=f"its driver does not start: {failed}") from failed
+        except asyncio.CancelledError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         started = cls(found, process, folder)
         try:
             await started._read_address(variant)
@@ -498,8 +525,8 @@ class _Browser:
                         self._family = Family.of(child.pid)
                         return
 
-    def ports(self) -> frozenset[int] | None:
-        """Return the ports of its own connections, or None if unknown. For a thread."""
+    def connections(self) -> Pairs | None:
+        """Return the ports of its connections, or None if unknown. For a thread."""
         return frozenset() if self._family is None else self._family.connections()
 
     async def watch(self) -> None:

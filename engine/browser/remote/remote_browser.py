@@ -38,6 +38,7 @@ from engine.model.listening import close_server
 START_S: Final = 40.0  # above the limit of a start there
 PUBLISH_S: Final = 10.0
 TOLD_S: Final = 5.0  # for the news that the browser has ended
+MOST_CONNECTIONS: Final = 600  # of a browser, with those that are being made
 _LOST: Final = "the connection to it is lost"
 
 
@@ -64,8 +65,10 @@ class RemoteBrowser:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
-    async def open(cls, place: RemotePlace, *, headed: bool, windows: bool) -> RemoteBrowser:
-        """Have a browser started.
+    async def open(
+        cls, place: RemotePlace, opened: list[RemoteBrowser], *, headed: bool, windows: bool
+    ) -> RemoteBrowser:
+        """Have a browser started, and put it into `opened`: a cancellation may come too late.
 
         Raises:
             RemoteBrowserToken: the server has another token.
@@ -73,7 +76,8 @@ class RemoteBrowser:
         """
         try:
             async with asyncio.timeout(START_S):
-                return await cls._open(place, headed=headed, windows=windows)
+                opened.append(await cls._open(place, headed=headed, windows=windows))
+                return opened[0]
         except WrongToken:
             raise RemoteBrowserToken(address=place.address, reason="it has another token") from None
         except EOFError as failed:
@@ -171,7 +175,7 @@ class RemoteBrowser:
         """Take a connection of the browser, the answer about a port, or the news of its end."""
         self._has_ended = self._has_ended or told.code == ENDED
         if told.stream:
-            if told.listen in self._numbers:
+            if told.listen in self._numbers and len(self._tasks) < MOST_CONNECTIONS:
                 self._run(self._take(self._numbers[told.listen], told.stream))
             return
         asked = self._asked.pop(told.listen, None)

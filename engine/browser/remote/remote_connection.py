@@ -26,7 +26,7 @@ HELLO_S: Final = 15.0
 SILENT_S: Final = 60.0  # after which the other side is taken for lost; it sends every `PING_S`
 PING_S: Final = 10.0
 ENDED: Final = "ended"  # the code by which a server tells that the browser itself has ended
-FLUSH_S: Final = 10.0  # for the last bytes of a connection whose other side has ended
+SHUTDOWN_S: Final = 3_600.0  # for the last bytes of a TLS connection; it ends with its session
 
 Role = Literal["browser", "driver", "stream"]
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -161,7 +161,12 @@ async def connect(
     address = place.address
     async with asyncio.timeout(HELLO_S):
         pipe = await open_stream(
-            address.host, address.port, tls=tls, server_name=address.host, limit=MOST_LINE
+            address.host,
+            address.port,
+            tls=tls,
+            server_name=address.host,
+            limit=MOST_LINE,
+            shutdown_s=SHUTDOWN_S,
         )
         try:
             await introduce(pipe, place.token, role, name)
@@ -178,12 +183,11 @@ async def relay(one: Pipe, other: Pipe) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(_carry(one[0], other[1]))
             group.create_task(_carry(other[0], one[1]))
-        async with asyncio.timeout(FLUSH_S):
-            for writer in writers:
-                writer.close()
-                await writer.wait_closed()
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()  # what was written is sent, however slowly it is read
     except* (OSError, EOFError):
-        pass  # also TimeoutError; the other side notices the end of its own connection
+        pass  # the other side notices the end of its own connection
     finally:
         for writer in writers:
             writer.transport.abort()
@@ -195,8 +199,5 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         await writer.drain()
     if writer.can_write_eof():
         writer.write_eof()
-        return
-    # With TLS one direction cannot end alone, and its end drops what is not sent after 30 s.
-    writer.transport.set_write_buffer_limits(0)
-    await writer.drain()
-    writer.close()
+    else:  # with TLS one direction cannot end alone
+        writer.close()
