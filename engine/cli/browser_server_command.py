@@ -143,7 +143,7 @@ async def _serve(
                 environ=settings.environ,
                 browser_path=settings.browser_path,
                 most=given["most"],
-                tell=lambda news, facts: _tell(news, facts, as_json),
+                report=lambda news, facts: _tell(news, facts, as_json),
             )
             try:
                 port = await server.start(address.host, address.port, tls)

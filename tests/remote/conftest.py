@@ -81,7 +81,7 @@ async def lending(tls: SSLContext | None = None, **given: Any) -> AsyncIterator[
     news: list[str] = []
     path = os.environ.get("OC_BROWSER")
     given |= {"environ": {**os.environ}, "browser_path": path}
-    server = BrowserServer(TOKEN, tell=lambda what, _: news.append(what), **given)
+    server = BrowserServer(TOKEN, report=lambda what, _: news.append(what), **given)
     port = await server.start("127.0.0.1", 0, tls)
     try:
         yield Lent(server, port, news, "tcp" if tls is None else "tls")

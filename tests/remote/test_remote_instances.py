@@ -22,7 +22,7 @@ from engine.browser.remote.remote_address import (
     RemoteBrowserUnreachable,
     RemotePlace,
 )
-from engine.browser.remote.remote_connection import Told, connect, read_told, send
+from engine.browser.remote.remote_connection import Message, connect, read_message, send
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone, ShuttingDown
 from tests.remote.conftest import TOKEN, Lent, lending, options, until
@@ -237,7 +237,7 @@ async def test_a_server_that_does_not_know_the_token_learns_nothing() -> None:
     async def impostor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(remote_connection.GREETING + b"0" * 32 + b"\n")
         heard.append(await reader.readline())
-        send(writer, Told(proof="0" * 64))
+        send(writer, Message(proof="0" * 64))
         heard.append(await reader.read())
         writer.close()
 
@@ -313,7 +313,7 @@ async def test_a_browser_that_does_not_start_there_is_said_with_the_reason() -> 
 async def test_a_client_that_leaves_during_the_start_leaves_no_browser() -> None:
     async with lending() as lent:
         pipe = await connect(lent.place, None, "browser")
-        send(pipe[1], Told())
+        send(pipe[1], Message())
         await until(lambda: lent.server._sessions)
         pipe[1].transport.abort()
         await lent.ended()
@@ -337,8 +337,8 @@ async def test_a_cancelled_start_leaves_no_browser() -> None:
 async def test_a_client_that_breaks_the_protocol_loses_its_browser() -> None:
     async with lending() as lent:
         pipe = await connect(lent.place, None, "browser")
-        send(pipe[1], Told())
-        assert (await read_told(pipe[0])).session
+        send(pipe[1], Message())
+        assert (await read_message(pipe[0])).session
         pipe[1].write(b"[1]\n")
         await lent.ended()
         pipe[1].close()

@@ -227,7 +227,7 @@ class BrowserSession:
         if running is not None and running.alive and not running.worn:
             return running
         lock = self._starting
-        if variant.remote is not None:  # it takes its time, and is in nobody else's way
+        if variant.remote is not None:  # it is slow, and must not delay other starts
             self._expect_open()
             lock = self._remote_starts.setdefault(variant, asyncio.Lock())
         async with lock:
@@ -279,7 +279,7 @@ class BrowserSession:
         return started
 
     async def _start_remote(self, variant: BrowserVariant, place: RemotePlace) -> Chromium:
-        """Start a browser of another machine, of which `status` says nothing."""
+        """Start a browser of another machine, which `status` does not include."""
         from engine.browser.chromium.launch import launch_remote
 
         try:

@@ -404,7 +404,7 @@ async def launch_remote(
 async def _take_remote_back(
     proxy: Proxy, opening: asyncio.Task[RemoteBrowser], made: list[RemoteBrowser]
 ) -> None:
-    """End a start; what it has `made` meanwhile is known on the proxy's loop alone."""
+    """End a start; only the proxy's loop knows the session that it has `made` meanwhile."""
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
 

@@ -1,11 +1,11 @@
-"""The browser server: lends this machine's Chromium to the tasks of engines elsewhere.
+"""The browser server: lends the Chromium of this machine to engines on other machines.
 
 A client gets a browser of its own, which Playwright's browser server (`launch-server`) starts on
 this machine, and drives it through a relayed connection. The contexts of its tasks use ports of
 this server as proxies, and each connection to such a port is carried back to the client, whose
-egress policy decides about it. Only processes of that browser may use the ports, where the system
-tells whose a connection is. Whoever has the token can do whatever a program on this machine can do
-with a browser, so that it is as valuable as a login.
+egress policy decides about it. Only processes of that browser may use
+the ports, where the system reports the owner of a connection. A client with the token can do all
+that a program of this machine can do with a browser, so that the token is as valuable as a login.
 
 The browser ends with the connection of its client, and with this process. Its profile and all of
 Playwright's files are in a folder of its own, which is removed then.
@@ -52,12 +52,12 @@ from engine.browser.remote.remote_connection import (
     SHUTDOWN_S,
     SILENT_S,
     Hello,
+    Message,
     Pipe,
-    Told,
     WrongToken,
     greet,
     playwright_version,
-    read_told,
+    read_message,
     relay,
     send,
 )
@@ -75,7 +75,7 @@ CLOSE_S: Final = 15.0  # for all browsers to end
 MOST_SAID: Final = 65_536  # bytes of the output of a browser that does not start
 # The browser ends with this process, whose end closes the standard input, however it comes: by its
 # own handler, or before that is there with Node.js, which removes its folder then. An open input
-# does not keep Node.js running. Playwright's server would tell everybody its secret path, so that
+# does not keep Node.js running. Playwright's server would report its secret path to every client:
 # it answers no plain request.
 _SCRIPT: Final = """
 const stop = () => process.exit(1);
@@ -98,11 +98,11 @@ _PIPE: Final = "--remote-debugging-pipe"  # a switch of the browser's first proc
 _FOLDER: Final = "oc-browser-"  # short, because paths of sockets are limited
 _LEFT_OUT: Final = (TOKEN_VARIABLE, "DEBUG", "NODE_OPTIONS")  # of the browser's environment
 
-Tell = Callable[[str, Mapping[str, object]], None]
+Report = Callable[[str, Mapping[str, object]], None]
 
 
-def _tell_nobody(_: str, __: Mapping[str, object]) -> None:
-    """Default where nobody wants news."""
+def _no_report(_: str, __: Mapping[str, object]) -> None:
+    """Default that ignores events."""
 
 
 class BrowserServer:
@@ -115,19 +115,19 @@ class BrowserServer:
         environ: Mapping[str, str],
         browser_path: str | None = None,
         most: int = SESSIONS,
-        tell: Tell = _tell_nobody,
+        report: Report = _no_report,
     ) -> None:
         """Create a server that lends at most `most` browsers at a time.
 
         Its browsers get `environ` as their environment, without the token.
-        `tell` gets news, each with the client's address: `began` and `ended` with the number of
+        `report` gets events, each with the client's address: `began` and `ended` with the number of
         browsers, `failed` with the reason of a browser that does not start, and `refused`.
         """
         self._token = token
         self._environ = {name: one for name, one in environ.items() if name not in _LEFT_OUT}
         self._browser_path = browser_path
         self._most = most
-        self._tell = tell
+        self._report = report
         self._server: asyncio.Server | None = None
         self._blocking: asyncio.Server | None = None  # for requests outside any context
         self._sessions: dict[str, _Session] = {}
@@ -191,7 +191,7 @@ class BrowserServer:
             else:
                 await self._join(pipe, hello)
         except WrongToken:
-            self._tell("refused", {"client": client})
+            self._report("refused", {"client": client})
         except (EOFError, TimeoutError, OSError):
             return  # the client is gone, or is none
         finally:
@@ -202,32 +202,32 @@ class BrowserServer:
         if hello.version != playwright_version():
             ours, theirs = playwright_version(), hello.version
             reason = f"it has Playwright {ours} and this program {theirs}; both need the same"
-            send(pipe[1], Told(error=reason))
+            send(pipe[1], Message(error=reason))
             return
         if len(self._sessions) >= self._most:
-            send(pipe[1], Told(error=f"it lends {self._most} browsers already (--most)"))
+            send(pipe[1], Message(error=f"it lends {self._most} browsers already (--most)"))
             return
         assert self._blocking is not None
         port = self._blocking.sockets[0].getsockname()[1]
         session = _Session(pipe, _Wish(self._browser_path, self._environ, port))
         self._sessions[session.id] = session
 
-        def tell(news: str, **facts: object) -> None:
+        def report(news: str, **facts: object) -> None:
             count = len(self._sessions)
-            self._tell(news, {"client": client, "browsers": count, **facts})
+            self._report(news, {"client": client, "browsers": count, **facts})
 
         began = False
         try:
-            if not await session.start(tell):
+            if not await session.start(report):
                 return
             began = True
-            tell("began")
+            report("began")
             await session.serve()
         finally:
             await session.end()
             del self._sessions[session.id]
             if began:
-                tell("ended")
+                report("ended")
 
     async def _join(self, pipe: Pipe, hello: Hello) -> None:
         """Connect a client to its browser, or to a connection that its browser made."""
@@ -265,23 +265,23 @@ class _Session:
         self._looking: asyncio.Task[Pairs | None] | None = None
         self._ends = False
 
-    async def start(self, tell: Callable[..., None]) -> bool:
-        """Start the browser; return False after it told the client why it does not start.
+    async def start(self, report: Callable[..., None]) -> bool:
+        """Start the browser; return False after the client got the reason.
 
         Raises:
             EOFError, TimeoutError: the client is gone.
         """
         async with asyncio.timeout(HELLO_S):
-            asked = await read_told(self._reader)
+            asked = await read_message(self._reader)
         variant = BrowserVariant(lean=False, headed=asked.headed, windows=asked.windows)
         try:
             self._browser = await self._start(variant)
         except EngineError as failed:
-            tell("failed", reason=str(failed))
-            send(self._writer, Told(error=str(failed).rstrip("."), code=failed.code))
+            report("failed", reason=str(failed))
+            send(self._writer, Message(error=str(failed).rstrip("."), code=failed.code))
             return False
         name = self._browser.found.name
-        send(self._writer, Told(session=self.id, path=self._browser.path, browser=name))
+        send(self._writer, Message(session=self.id, path=self._browser.path, browser=name))
         return True
 
     async def _start(self, variant: BrowserVariant) -> _Browser:
@@ -313,7 +313,7 @@ class _Session:
         ]
         await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
         if serving[2].done():  # so that the client does not take it for a lost connection
-            send(self._writer, Told(code=ENDED))
+            send(self._writer, Message(code=ENDED))
 
     async def end(self) -> None:
         """End the browser, and every connection of it."""
@@ -334,7 +334,7 @@ class _Session:
 
     async def _ping(self) -> None:
         while True:
-            send(self._writer, Told())
+            send(self._writer, Message())
             await asyncio.sleep(PING_S)
 
     async def _follow_requests(self) -> None:
@@ -342,7 +342,7 @@ class _Session:
         with suppress(EOFError, TimeoutError):
             while True:
                 async with asyncio.timeout(SILENT_S):
-                    asked = await read_told(self._reader)
+                    asked = await read_message(self._reader)
                 if asked.listen:
                     await self._listen(asked.listen)
                 if asked.shut and (listener := self._listeners.pop(asked.shut, None)):
@@ -350,7 +350,7 @@ class _Session:
 
     async def _listen(self, number: int) -> None:
         if number in self._listeners or len(self._listeners) >= MOST_LISTENERS:
-            send(self._writer, Told(listen=number, error="it has too many ports open"))
+            send(self._writer, Message(listen=number, error="it has too many ports open"))
             return
         try:
             listener = await asyncio.start_server(
@@ -359,10 +359,10 @@ class _Session:
                 0,
             )
         except OSError as failed:
-            send(self._writer, Told(listen=number, error=failed.strerror or "it has no port"))
+            send(self._writer, Message(listen=number, error=failed.strerror or "it has no port"))
             return
         self._listeners[number] = listener
-        send(self._writer, Told(listen=number, port=listener.sockets[0].getsockname()[1]))
+        send(self._writer, Message(listen=number, port=listener.sockets[0].getsockname()[1]))
 
     def _on_connection(self, number: int, pipe: Pipe) -> None:
         if self._ends or self._offered + len(self._waiting) >= MOST_WAITING:
@@ -392,7 +392,7 @@ class _Session:
             stream = secrets.token_hex(8)
             timer = asyncio.get_running_loop().call_later(FETCH_S, self._forget, stream)
             self._waiting[stream] = pipe, timer
-            send(self._writer, Told(listen=number, stream=stream))
+            send(self._writer, Message(listen=number, stream=stream))
 
     def _forget(self, stream: str) -> None:
         (_, writer), _ = self._waiting.pop(stream)
@@ -403,7 +403,7 @@ class _Session:
         writer.transport.abort()
 
     async def _is_own(self, writer: asyncio.StreamWriter) -> bool:
-        """Return whether the browser made a connection, or the system does not tell.
+        """Return whether the browser made a connection, or the owner is unknown.
 
         One look at the system answers for all connections that were there when it began.
         """
@@ -450,7 +450,7 @@ class _Session:
 
 
 class _Browser:
-    """Playwright's browser server with one browser, in a process of its own."""
+    """Playwright's browser server with one browser, in a separate process."""
 
     def __init__(self, found: Found, process: asyncio.subprocess.Process, folder: str) -> None:
         self.found = found
@@ -585,7 +585,7 @@ async def _node(folder: str, environ: Mapping[str, str]) -> asyncio.subprocess.P
 
 
 async def _first_words(process: asyncio.subprocess.Process) -> str:
-    """Return what a server said up to its address, or before its end."""
+    """Return the output of a server up to its address, or up to its end."""
     assert process.stdout is not None
     said = b""
     try:
@@ -600,7 +600,7 @@ async def _first_words(process: asyncio.subprocess.Process) -> str:
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
-    """Read what a server says, so that it never waits for a reader, until it ends."""
+    """Read the output of a server until it ends, so that it never waits for a reader."""
     assert process.stdout is not None
     while await process.stdout.read(MOST_SAID):
         continue

@@ -1,8 +1,8 @@
 """A browser of another machine, for the tasks of this one; see `browser_server`.
 
 All connections live on the proxy's loop, because the engine's loop may belong to a window. The
-ports that the proxy opens for contexts are published there: what the browser connects to them
-comes back here, and goes through the same proxy as the traffic of a browser of this machine.
+ports that the proxy opens for contexts are published there: connections of the
+browser to them come back here, and go through the same proxy as the traffic of a local browser.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from engine.browser.remote.remote_connection import (
     ENDED,
     PING_S,
     SILENT_S,
+    Message,
     Pipe,
-    Told,
     WrongToken,
     connect,
-    read_told,
+    read_message,
     relay,
     send,
     trust,
@@ -46,21 +46,21 @@ class RemoteBrowser:
     """A session with a browser server. Bound to the proxy's loop, but for its attributes."""
 
     def __init__(
-        self, place: RemotePlace, tls: ssl.SSLContext | None, pipe: Pipe, told: Told
+        self, place: RemotePlace, tls: ssl.SSLContext | None, pipe: Pipe, message: Message
     ) -> None:
-        self.browser = told.browser
+        self.browser = message.browser
         self.endpoint = ""  # for Playwright
         self._place = place
         self._tls = tls
         self._reader, self._writer = pipe
-        self._session, self._path = told.session, told.path
+        self._session, self._path = message.session, message.path
         self._numbers: dict[int, int] = {}  # of published ports
         self._asked: dict[int, asyncio.Future[int]] = {}
         self._last = 0
         self._server: asyncio.Server | None = None
         self._is_driven = False
         self._is_closed = False
-        self._has_ended = False  # the browser itself, as the server told
+        self._has_ended = False  # the browser itself, as the server reported
         self._left = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -91,14 +91,14 @@ class RemoteBrowser:
         tls = await trust(place)
         pipe = await connect(place, tls, "browser")
         try:
-            send(pipe[1], Told(headed=headed, windows=windows))
-            told = await read_told(pipe[0])
-            if told.code == NoScreen.code:
+            send(pipe[1], Message(headed=headed, windows=windows))
+            message = await read_message(pipe[0])
+            if message.code == NoScreen.code:
                 reason = "its machine has no screen for a window"
                 raise RemoteBrowserUnreachable(address=place.address, reason=reason)
-            if told.error:
-                raise RemoteBrowserUnreachable(address=place.address, reason=told.error)
-            opened = cls(place, tls, pipe, told)
+            if message.error:
+                raise RemoteBrowserUnreachable(address=place.address, reason=message.error)
+            opened = cls(place, tls, pipe, message)
             await opened._begin()
         except BaseException:
             pipe[1].transport.abort()
@@ -124,7 +124,7 @@ class RemoteBrowser:
         self._numbers[self._last] = port
         answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asked[self._last] = answered
-        send(self._writer, Told(listen=self._last))
+        send(self._writer, Message(listen=self._last))
         try:
             async with asyncio.timeout(PUBLISH_S):
                 return await answered
@@ -143,7 +143,7 @@ class RemoteBrowser:
         """Close the other machine's port for `port`; repeated calls do nothing."""
         for number in [one for one, known in self._numbers.items() if known == port]:
             del self._numbers[number]
-            send(self._writer, Told(shut=number))
+            send(self._writer, Message(shut=number))
 
     async def close(self) -> None:
         """End the browser with its connections; repeated calls do nothing."""
@@ -163,32 +163,32 @@ class RemoteBrowser:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self) -> None:
-        """Take what the browser connects, until the connection ends."""
+        """Take the connections of the browser, until the session ends."""
         try:
             while True:
                 async with asyncio.timeout(SILENT_S):
-                    self._heed(await read_told(self._reader))
+                    self._heed(await read_message(self._reader))
         except (EOFError, TimeoutError):
             await self.close()
 
-    def _heed(self, told: Told) -> None:
+    def _heed(self, message: Message) -> None:
         """Take a connection of the browser, the answer about a port, or the news of its end."""
-        self._has_ended = self._has_ended or told.code == ENDED
-        if told.stream:
-            if told.listen in self._numbers and len(self._tasks) < MOST_CONNECTIONS:
-                self._run(self._take(self._numbers[told.listen], told.stream))
+        self._has_ended = self._has_ended or message.code == ENDED
+        if message.stream:
+            if message.listen in self._numbers and len(self._tasks) < MOST_CONNECTIONS:
+                self._run(self._take(self._numbers[message.listen], message.stream))
             return
-        asked = self._asked.pop(told.listen, None)
+        asked = self._asked.pop(message.listen, None)
         if asked is None or asked.done():
             return
-        if told.error:
-            asked.set_exception(EOFError(told.error))
+        if message.error:
+            asked.set_exception(EOFError(message.error))
         else:
-            asked.set_result(told.port)
+            asked.set_result(message.port)
 
     async def _ping(self) -> None:
         while True:
-            send(self._writer, Told())
+            send(self._writer, Message())
             await asyncio.sleep(PING_S)
 
     async def _take(self, port: int, stream: str) -> None:

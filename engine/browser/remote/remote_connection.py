@@ -25,7 +25,7 @@ MOST_LINE: Final = 65_536  # bytes of a line, and of a connection that are held 
 HELLO_S: Final = 15.0
 SILENT_S: Final = 60.0  # after which the other side is taken for lost; it sends every `PING_S`
 PING_S: Final = 10.0
-ENDED: Final = "ended"  # the code by which a server tells that the browser itself has ended
+ENDED: Final = "ended"  # the code of the message that the browser itself has ended
 SHUTDOWN_S: Final = 3_600.0  # for the last bytes of a TLS connection; it ends with its session
 
 Role = Literal["browser", "driver", "stream"]
@@ -37,7 +37,7 @@ class WrongToken(Exception):
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The request of a client: `name` tells a session or a stream, `proof` that it has the token.
+    """The request of a client: `name` is a session or a stream, `proof` shows the token.
 
     `version` is Playwright's, whose two sides must be of one version.
     """
@@ -49,11 +49,11 @@ class Hello(msgspec.Struct, frozen=True):
     version: str
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of a session: from the server what became of a request, else the request itself.
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of a session: a request of the client, or an answer of the server.
 
     `listen` and `shut` name a listener by the client's number; `stream` is a connection of the
-    browser to one. A line with no field only tells that its side lives.
+    browser to one. A line without fields is a sign of life.
     """
 
     proof: str = ""
@@ -80,10 +80,10 @@ def _proof(token: str, side: str, *parts: str) -> str:
     return hmac.new(token.encode(), text.encode(), "sha256").hexdigest()
 
 
-def send(writer: asyncio.StreamWriter, told: msgspec.Struct) -> None:
+def send(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
     """Send one line; a connection that is lost is noticed by its reader."""
     if not writer.is_closing():
-        writer.write(msgspec.json.encode(told) + b"\n")
+        writer.write(msgspec.json.encode(message) + b"\n")
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
@@ -95,10 +95,10 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
     return line
 
 
-async def read_told(reader: asyncio.StreamReader) -> Told:
+async def read_message(reader: asyncio.StreamReader) -> Message:
     """Read one line of a session. Raises EOFError, also if it is no such line."""
     try:
-        return msgspec.json.decode(await read_line(reader), type=Told)
+        return msgspec.json.decode(await read_line(reader), type=Message)
     except (msgspec.MsgspecError, ValueError, RecursionError) as wrong:
         raise EOFError("the other side does not keep to the protocol") from wrong
 
@@ -119,9 +119,9 @@ async def greet(pipe: Pipe, token: str) -> Hello:
         raise EOFError("this is no client") from wrong
     signed = challenge, hello.challenge, hello.role, hello.name, hello.version
     if not hmac.compare_digest(hello.proof.encode(), _proof(token, "client", *signed).encode()):
-        send(writer, Told(error="it has another token", code="token"))
+        send(writer, Message(error="it has another token", code="token"))
         raise WrongToken
-    send(writer, Told(proof=_proof(token, "server", hello.challenge, challenge)))
+    send(writer, Message(proof=_proof(token, "server", hello.challenge, challenge)))
     return hello
 
 
@@ -140,10 +140,12 @@ async def introduce(pipe: Pipe, token: str, role: Role, name: str = "") -> None:
     ours, version_ = secrets.token_hex(16), playwright_version()
     proof = _proof(token, "client", theirs, ours, role, name, version_)
     send(writer, Hello(role, name, ours, proof, version_))
-    told = await read_told(reader)
-    if told.code == "token":
+    message = await read_message(reader)
+    if message.code == "token":
         raise WrongToken
-    if not hmac.compare_digest(told.proof.encode(), _proof(token, "server", ours, theirs).encode()):
+    if not hmac.compare_digest(
+        message.proof.encode(), _proof(token, "server", ours, theirs).encode()
+    ):
         raise WrongToken
 
 
