@@ -44,6 +44,7 @@ BOUNDED_BY = {
     "browser_instance._adopt": "`new_page`; of a stray window, the end of its instance",
     "element_actions": "`AgentTab.within`, around each call of an agent",
     "launch.know": "`launch`",
+    "launch.close_all": "`_on_proxy`",
     "isolated_world.evaluate": "`AgentTab.within`",
     "consent._connect": "`TabConsent.attach`, and `TabConsent._on_navigated`",
     "consent._attach_frame": "`TabConsent._on_navigated`",
