@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import ssl
 import sys
@@ -31,6 +33,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.server.access_file import BROWSER_NAME, AccessFile
 from engine.text.cli_messages import say
 
+_UNREADABLE: Final = "no certificate with its key can be read from it; --key names another file"
 _PLACE: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?", re.ASCII)
 
 
@@ -49,7 +52,8 @@ class CannotListen(EngineError):
     metavar="HOST:PORT",
     default=f"127.0.0.1:{DEFAULT_PORT}",
     show_default=True,
-    help="Where to listen; any address but 127.0.0.1 needs --certificate. Port 0 is a free one.",
+    help="Where to listen: an address, a port of 127.0.0.1, or both; port 0 is a free one. Any "
+    "address but 127.0.0.1 needs --certificate.",
 )
 @click.option(
     "--certificate",
@@ -93,7 +97,8 @@ def browser_server(home: Path | None, root: Path | None, as_json: bool, **given:
 
 
 def _place(given: str) -> tuple[str, int]:
-    found = _PLACE.fullmatch(given.strip())
+    text = given.strip()
+    found = _PLACE.fullmatch(f"127.0.0.1:{text}" if text.isdecimal() else text)
     port = int(found[2] or DEFAULT_PORT) if found else -1
     if found is None or not 0 <= port <= 65_535:
         raise InvalidArguments((Problem("--listen", "invalid_value", "must be HOST:PORT"),))
@@ -109,7 +114,11 @@ def _certificate(certificate: Path | None, key: Path | None) -> ssl.SSLContext |
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
-    except (OSError, ValueError) as failed:  # ssl.SSLError is an OSError
+    except ssl.SSLError as failed:
+        mismatch = failed.reason == "KEY_VALUES_MISMATCH"
+        reason = "the key is of another certificate" if mismatch else _UNREADABLE
+        raise InvalidArguments((Problem("--certificate", "unusable", reason),)) from failed
+    except (OSError, ValueError) as failed:
         reason = getattr(failed, "strerror", None) or str(failed)
         raise InvalidArguments((Problem("--certificate", "unusable", reason),)) from failed
     return context
@@ -132,6 +141,9 @@ async def _serve(
     if token and len(token) < LEAST_TOKEN:
         why = f"must have {LEAST_TOKEN} characters and more"
         raise InvalidArguments((Problem(TOKEN_VARIABLE, "invalid_value", why),))
+    if token and given["new_token"]:
+        why = f"does not go with {TOKEN_VARIABLE}, which is the token"
+        raise InvalidArguments((Problem("--new-token", "contradiction", why),))
     leaving = asyncio.Event()
     with Interrupts(leaving.set):
         stored = not token
@@ -148,7 +160,8 @@ async def _serve(
             try:
                 port = await server.start(address.host, address.port, tls)
             except OSError as failed:
-                reason = (failed.strerror or str(failed)).rstrip(".")
+                known = failed.errno in errno.errorcode
+                reason = os.strerror(failed.errno or 0) if known else "it is no address here"
                 raise CannotListen(address=address, reason=reason) from failed
             address = address._replace(port=port)
             try:
@@ -156,6 +169,8 @@ async def _serve(
                     file.announce(port, token, str(address))
                 _announce(address, file if stored else None, as_json)
                 await leaving.wait()
+                if not as_json:
+                    click.echo(say("browser_server.ending"), err=True)
             finally:
                 await server.close()
         finally:

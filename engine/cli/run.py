@@ -207,7 +207,8 @@ _ALONE: Final = ("junit", "one_instance")  # these need the foreground process
 @click.option(
     "--remote-browser",
     metavar="ADDRESS",
-    help="Use the browser of another machine: tls://HOST:PORT (token: OC_BROWSER_TOKEN).",
+    help="Use the browser of another machine: tls://HOST:PORT, or tcp://127.0.0.1:PORT of an SSH "
+    "tunnel; the token is in OC_BROWSER_TOKEN.",
 )
 @proxy_options
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
@@ -255,8 +256,10 @@ Ended = list[tuple[dict[str, Any], dict[str, Any]]]
 
 def _check_remote(settings: Settings, given: str | None) -> None:
     """Check the remote browser of all files. Raises InvalidArguments."""
+    if given is None:
+        return
     try:
-        browser_address(given) if given else None
+        browser_address(given)
     except ValueError as wrong:
         raise InvalidArguments((Problem(_REMOTE, "invalid_value", str(wrong)),)) from wrong
     problems = remote_browser_problems({"remote_browser": given}, settings)

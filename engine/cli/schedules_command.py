@@ -21,6 +21,7 @@ from engine.cli.start import (
     gather_terms,
     refuse_all,
     terms_options,
+    with_objective,
 )
 from engine.model.config import Settings
 from engine.model.display import display
@@ -89,6 +90,7 @@ def add(
         wanted: dict[str, Any] = {**rule, "caller": Caller(route="cli")}
         if kind is not None:
             refuse_all(kind, args, name, terms, problems)
+            args = with_objective(kind, args, terms)
             wanted["request"] = drafts.document(Asked(kind, args, name, terms))
         else:
             wanted["task_id"] = whole_task_id(settings, task_id or "")

@@ -359,9 +359,7 @@ def start(kind: str | None, url: str | None, args_json: str | None, **given: Any
         refuse_all(kind, args, name, terms, problems)
         settings = for_agent(settings_from(home, root), terms)
         terms = _with_whole_ids(settings, terms)
-        known = KINDS[kind].arguments if kind in KINDS else {}
-        if "objective" in known and terms.objective is not None:
-            args.setdefault("objective", terms.objective)
+        args = with_objective(kind, args, terms)
         if kind == ENVELOPE:
             _open_envelope(settings, args, name, terms, as_json)
             return
@@ -376,6 +374,14 @@ def start(kind: str | None, url: str | None, args_json: str | None, **given: Any
     follow(
         settings, lambda engine: engine.requests.start(kind, args, name=name, terms=terms), as_json
     )
+
+
+def with_objective(kind: str, args: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
+    """Return the arguments with the option --objective, if it is one of the kind as well."""
+    known = KINDS[kind].arguments if kind in KINDS else {}
+    if "objective" in known and terms.objective is not None:
+        return {"objective": terms.objective, **args}
+    return {**args}
 
 
 def _with_whole_ids(settings: Settings, terms: Terms) -> Terms:

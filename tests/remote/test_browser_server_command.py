@@ -176,12 +176,18 @@ def test_it_listens_for_other_machines_only_with_a_certificate(tmp_path: Path) -
         assert "--certificate: " in refused("--certificate", str(file), *home)
     assert "--key: goes with --certificate" in refused("--key", str(broken), *home)
     assert "--listen: must be HOST:PORT" in refused("--listen", "host:port", *home)
+    keys = certificate(tmp_path).read_text().split("-----END PRIVATE KEY-----\n")
+    alone = tmp_path / "alone.pem"
+    alone.write_text(keys[1])
+    assert "--key names another file" in refused("--certificate", str(alone), *home)
     assert not (tmp_path / "home").exists()
 
 
 def test_it_needs_a_token_that_nobody_guesses(tmp_path: Path) -> None:
     said = refused("--home", str(tmp_path), "--listen", "127.0.0.1:0", OC_BROWSER_TOKEN="12345")
     assert "OC_BROWSER_TOKEN: must have 20 characters and more" in said
+    said = refused("--home", str(tmp_path), "--new-token", OC_BROWSER_TOKEN=TOKEN)
+    assert "--new-token: does not go with OC_BROWSER_TOKEN" in said
 
 
 def test_its_address_is_used_once(tmp_path: Path) -> None:
@@ -190,7 +196,8 @@ def test_its_address_is_used_once(tmp_path: Path) -> None:
         assert "A server runs already" in said or "runs already" in said
         port = server.ready["url"].rpartition(":")[2]
         said = refused("--home", str(tmp_path / "other"), "--listen", f"127.0.0.1:{port}")
-        assert f"Nothing can listen at tcp://127.0.0.1:{port}" in said
+        assert f"Nothing can listen at tcp://127.0.0.1:{port}: Address already in use" in said
+        assert f"tcp://127.0.0.1:{port}" in refused("--home", str(tmp_path), "--listen", port)
 
 
 def test_with_a_certificate_it_has_a_tls_address(tmp_path: Path) -> None:
@@ -204,6 +211,7 @@ def test_run_refuses_a_wrong_remote_browser_before_anything_starts(tmp_path: Pat
     file = str(task_file(tmp_path, "http://127.0.0.1:1/"))
     said = octask("run", file, "--remote-browser", "tcp://10.0.0.5", code=2)
     assert "--remote-browser: needs tls://" in said
+    assert "--remote-browser: " in octask("run", file, "--remote-browser", "", code=2)
     said = octask("run", file, "--remote-browser", "tls://10.0.0.5", code=2)
     assert "--remote-browser: " in said
     assert "OC_BROWSER_TOKEN is not set" in said

@@ -284,7 +284,7 @@ async def test_no_more_browsers_are_lent_than_the_operator_said() -> None:
     session, other = BrowserSession(), BrowserSession()
     async with lending(most=1) as lent:
         instance = await session.open_instance(options(lent))
-        with pytest.raises(RemoteBrowserUnreachable, match="lends 1 browsers already"):
+        with pytest.raises(RemoteBrowserUnreachable, match=r"all 1 browsers .* in use"):
             await other.open_instance(options(lent))
         await instance.close()
         await session.aclose()

@@ -80,6 +80,15 @@ def test_a_schedule_is_added_listed_run_and_its_changes_are_told(
     assert len(octask.tasks()) == 2
 
 
+def test_an_objective_is_an_argument_of_a_snapshot(octask: Octask) -> None:
+    words = ["oc_session_snapshot", "--objective", "to go on", "--every", "1h", "--json"]
+    added = json.loads(octask("schedules", "add", *words))
+    assert added["request"]["args"]["objective"] == "to go on"
+    octask("schedules", "run", added["schedule_id"])
+    (task,) = octask.tasks()
+    assert (task["kind"], task["status"]) == ("oc_session_snapshot", "COMPLETED")
+
+
 def test_a_task_that_ran_is_repeated_and_its_first_run_is_compared_with_it(
     octask: Octask, site: ChangingSite
 ) -> None:

@@ -191,7 +191,7 @@ class BrowserServer:
             else:
                 await self._join(pipe, hello)
         except WrongToken:
-            self._report("refused", {"client": client})
+            self._report("refused", {"client": client, "reason": "it has another token"})
         except (EOFError, TimeoutError, OSError):
             return  # the client is gone, or is none
         finally:
@@ -202,10 +202,11 @@ class BrowserServer:
         if hello.version != playwright_version():
             ours, theirs = playwright_version(), hello.version
             reason = f"it has Playwright {ours} and this program {theirs}; both need the same"
-            send(pipe[1], Message(error=reason))
+            self._refuse_client(pipe, client, reason)
             return
         if len(self._sessions) >= self._most:
-            send(pipe[1], Message(error=f"it lends {self._most} browsers already (--most)"))
+            reason = f"all {self._most} browsers that it lends are in use (--most)"
+            self._refuse_client(pipe, client, reason)
             return
         assert self._blocking is not None
         port = self._blocking.sockets[0].getsockname()[1]
@@ -228,6 +229,10 @@ class BrowserServer:
             del self._sessions[session.id]
             if began:
                 report("ended")
+
+    def _refuse_client(self, pipe: Pipe, client: str, reason: str) -> None:
+        self._report("refused", {"client": client, "reason": reason})
+        send(pipe[1], Message(error=reason))
 
     async def _join(self, pipe: Pipe, hello: Hello) -> None:
         """Connect a client to its browser, or to a connection that its browser made."""

@@ -25,7 +25,7 @@ class RemoteBrowserUnreachable(BrowserFailed):
     code = "remote_browser_unreachable"
     title = "The remote browser cannot be reached"
     sentence = "The browser server {address} cannot be used: {reason}."
-    advice_text = "Look whether `octask browser-server` runs there, and at its messages."
+    advice_text = "`octask browser-server` must run there; docs/scale.md has the set-up."
 
 
 class RemoteBrowserToken(BrowserFailed):
@@ -34,7 +34,10 @@ class RemoteBrowserToken(BrowserFailed):
     code = "remote_browser_token"
     title = "The token of the remote browser is missing or wrong"
     sentence = "The browser server {address} was not used: {reason}."
-    advice_text = "Set OC_BROWSER_TOKEN to the token that the server keeps in its file."
+    advice_text = (
+        "Set OC_BROWSER_TOKEN to the token of the server: that in the file which it printed, or "
+        "that of its own OC_BROWSER_TOKEN."
+    )
 
 
 class BrowserAddress(NamedTuple):

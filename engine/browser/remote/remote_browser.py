@@ -84,6 +84,10 @@ class RemoteBrowser:
             reason = str(failed) or "the connection ended"
         except OSError as failed:
             reason = why_not_connected(failed)
+            if isinstance(failed, ssl.SSLCertVerificationError):
+                reason += "; SSL_CERT_FILE names others that are trusted"
+            elif isinstance(failed, ssl.SSLError):
+                reason += "; it may be a tcp:// server"
         raise RemoteBrowserUnreachable(address=place.address, reason=reason)
 
     @classmethod
@@ -94,7 +98,7 @@ class RemoteBrowser:
             send(pipe[1], Message(headed=headed, windows=windows))
             message = await read_message(pipe[0])
             if message.code == NoScreen.code:
-                reason = "its machine has no screen for a window"
+                reason = "its machine has no screen; use --headless, or no window"
                 raise RemoteBrowserUnreachable(address=place.address, reason=reason)
             if message.error:
                 raise RemoteBrowserUnreachable(address=place.address, reason=message.error)

@@ -223,16 +223,33 @@ class _CommandRun:
             command.warning = command.result.get("warning", msgspec.UNSET)
             if "used_selector" in command.result or "used_target" in command.result:
                 await self._context.log("command", f"Command {number + 1}: {command.warning}")
-        except CommandFailed as failed:
+        except CommandFailed as raised:
+            failed = await self._lost(stage) or raised
             reason = self._scrub.text(str(failed))
             command.error = CommandError(failed.code, reason)
             command.move("error", self._context.now_ms())
             if failure := await self._failure(stage, number):
                 command.failure = failure
             await self._keep(number)
-            raise
+            if failed is raised:
+                raise
+            raise failed from raised
         command.move("success", self._context.now_ms())
         await self._keep(number)
+
+    async def _lost(self, stage: Stage) -> InstanceDisconnected | None:
+        """Return the failure of a task whose remote browser is gone with its connection."""
+        instance = stage.instance
+        if instance is None or instance.alive or instance.options.remote is None:
+            return None
+        try:
+            async with self._context.unit("look at the instance", SLACK_S):
+                lost = await instance.chromium.was_lost()
+        except (UnitStopped, UnitTimeout):
+            return None
+        address = instance.options.remote.address
+        reason = f"the connection to the browser server {address} is lost"
+        return InstanceDisconnected(reason) if lost else None
 
     async def _failure(self, stage: Stage, number: int) -> dict[str, str]:
         """Return what the page shows now; {} when a stop is requested meanwhile."""
