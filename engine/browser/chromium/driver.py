@@ -144,12 +144,12 @@ class Driver:
             # The pipe is closed now and only the loop's cleanup is left; a second `stop` of
             # Playwright does not wait for that, so it is awaited here.
             await _settled({stopping, *self._tasks, *self._late})
-            await asyncio.to_thread(remove_profiles, self.profiles, ended)
+            await asyncio.to_thread(_remove_profiles, self.profiles, ended)
         finally:
             stopping.cancel()
 
 
-def remove_profiles(profiles: Iterable[str], ended: list[psutil.Process]) -> None:
+def _remove_profiles(profiles: Iterable[str], ended: list[psutil.Process]) -> None:
     """Remove profiles that a driver left because it was ended by force."""
     left = [one for one in profiles if os.path.basename(one).startswith(_PROFILE)]
     left = [one for one in left if os.path.isdir(one)]
