@@ -394,7 +394,7 @@ async def test_a_browser_that_ends_at_once_is_reported_with_its_words(
     program.chmod(0o755)
     with pytest.raises(Error) as failed:
         await DirectBrowser.launch(str(program), [])
-    assert launch._reason(failed.value.message) == told
+    assert launch.reason_of(failed.value.message) == told
 
 
 @pytest.mark.own_browser
