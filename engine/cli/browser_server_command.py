@@ -20,13 +20,13 @@ from engine.browser.remote.remote_address import (
     DEFAULT_PORT,
     LOOPBACK_HOSTS,
     TOKEN_VARIABLE,
-    BrowserAddress,
 )
 from engine.cli.calls import Interrupts, bare_settings, print_json, refuse
 from engine.cli.exit_codes import OK
 from engine.cli.options import place_options
 from engine.kinds.remote_browser_use import LEAST_TOKEN
 from engine.logging.logs import log_to_file
+from engine.model.addresses import ServiceAddress
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
@@ -89,7 +89,7 @@ def browser_server(home: Path | None, root: Path | None, as_json: bool, **given:
         if tls is None and host not in LOOPBACK_HOSTS:
             why = "is needed to listen at any address but 127.0.0.1: the connection is encrypted"
             raise InvalidArguments((Problem("--certificate", "missing", why),))
-        address = BrowserAddress("tls" if tls else "tcp", host, port)
+        address = ServiceAddress("tls" if tls else "tcp", host, port)
         asyncio.run(_serve(settings, address, tls, given, as_json))
     except EngineError as error:
         refuse(error, as_json=as_json)
@@ -131,7 +131,7 @@ def _no_password() -> str:
 
 async def _serve(
     settings: Settings,
-    address: BrowserAddress,
+    address: ServiceAddress,
     tls: ssl.SSLContext | None,
     given: Mapping[str, Any],
     as_json: bool,
@@ -178,7 +178,7 @@ async def _serve(
                 file.withdraw()
 
 
-def _announce(address: BrowserAddress, file: AccessFile | None, as_json: bool) -> None:
+def _announce(address: ServiceAddress, file: AccessFile | None, as_json: bool) -> None:
     """Print the address and where the token is, never the token."""
     path = "" if file is None else str(file.path)
     if as_json:

@@ -10,12 +10,12 @@ import ssl
 from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
+from engine.model.addresses import ServiceAddress, service_address
 from engine.model.errors import EngineError, PageError
 
 MOST_LOCAL: Final = 16  # workers of an embedded cluster
 DEFAULT_PORT: Final = 8_786  # Dask's own
 NO_CLUSTER: Final = "none"
-_ADDRESS: Final = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", re.ASCII)
 _LOCAL: Final = re.compile(r"local:(\d{1,2})")
 
 Scheme = Literal["tcp", "tls"]
@@ -107,8 +107,7 @@ class ClusterAddress(NamedTuple):
     def __str__(self) -> str:
         if self.local:
             return f"local:{self.local}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return str(ServiceAddress(self.scheme, self.host, self.port))
 
 
 def cluster_address(given: str) -> ClusterAddress:
@@ -119,11 +118,10 @@ def cluster_address(given: str) -> ClusterAddress:
         if not 1 <= number <= MOST_LOCAL:
             raise ValueError(f"local:N takes 1 to {MOST_LOCAL} workers")
         return ClusterAddress(local=number)
-    found = _ADDRESS.fullmatch(text)
-    if found is None or (port := int(found[3] or DEFAULT_PORT)) > 65_535 or port == 0:
+    service = service_address(text, DEFAULT_PORT)
+    if service is None:
         raise ValueError("must be tcp://HOST:PORT, tls://HOST:PORT, local:N or none")
-    scheme: Scheme = "tls" if found[1] == "tls" else "tcp"
-    return ClusterAddress(scheme, found[2].strip("[]"), port)
+    return ClusterAddress(*service)
 
 
 def is_cluster(text: str) -> bool:

@@ -416,3 +416,27 @@ def _chunk(text: str, *, last: bool = False) -> str:
         return first
     middle = "".join(f"(?>[^/]*?{piece})" for piece in rest[:-1])
     return f"{first}{middle}[^/]*{rest[-1]}" if last else f"{first}{middle}(?>[^/]*?{rest[-1]})"
+
+
+_SERVICE: Final = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", re.ASCII)
+
+
+class ServiceAddress(NamedTuple):
+    """The address of a server of the operator's own protocol, such as a scheduler."""
+
+    scheme: Literal["tcp", "tls"]
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def service_address(text: str, default_port: int) -> ServiceAddress | None:
+    """Read tcp://HOST:PORT or tls://HOST:PORT; None if it is neither."""
+    found = _SERVICE.fullmatch(text)
+    port = int(found[3] or default_port) if found else 0
+    if found is None or not 0 < port <= 65_535:
+        return None
+    return ServiceAddress("tls" if found[1] == "tls" else "tcp", found[2].strip("[]"), port)

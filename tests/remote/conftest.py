@@ -15,8 +15,9 @@ import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.remote.browser_server import BrowserServer
-from engine.browser.remote.remote_address import BrowserAddress, RemotePlace
+from engine.browser.remote.remote_address import RemotePlace
 from engine.egress.egress_policy import Policy
+from engine.model.addresses import ServiceAddress
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.support.far_limits import FAR_S, be_patient
@@ -30,7 +31,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
     for name in ("HELLO_S", "SILENT_S", "LAUNCH_S", "FETCH_S", "END_S"):
         monkeypatch.setattr(f"engine.browser.remote.browser_server.{name}", FAR_S)
-    for name in ("SILENT_S", "START_S", "PUBLISH_S", "TOLD_S"):
+    for name in ("SILENT_S", "START_S", "PUBLISH_S", "NEWS_S"):
         monkeypatch.setattr(f"engine.browser.remote.remote_browser.{name}", FAR_S)
     monkeypatch.setattr("engine.browser.remote.remote_connection.HELLO_S", FAR_S)
     monkeypatch.setattr("engine.browser.chromium.browser_session.START_S", 2 * FAR_S)
@@ -52,7 +53,7 @@ class Lent:
 
     @property
     def place(self) -> RemotePlace:
-        return RemotePlace(BrowserAddress("tcp", "127.0.0.1", self.port), TOKEN)
+        return RemotePlace(ServiceAddress("tcp", "127.0.0.1", self.port), TOKEN)
 
     @property
     def session(self) -> Any:

@@ -311,13 +311,10 @@ class _Session:
     async def serve(self) -> None:
         """Serve the client until it or the browser is gone."""
         assert self._browser is not None
-        serving = [
-            self._run(self._follow_requests()),
-            self._run(self._ping()),
-            self._run(self._browser.watch()),
-        ]
+        watching = self._run(self._browser.watch())
+        serving = {watching, self._run(self._follow_requests()), self._run(self._ping())}
         await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
-        if serving[2].done():  # so that the client does not take it for a lost connection
+        if watching.done():  # so that the client does not take it for a lost connection
             send(self._writer, Message(code=ENDED))
 
     async def end(self) -> None:

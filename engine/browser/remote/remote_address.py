@@ -6,17 +6,14 @@ alone, where an SSH tunnel may lead elsewhere.
 
 from __future__ import annotations
 
-import re
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
+from engine.model.addresses import ServiceAddress, service_address
 from engine.model.errors import BrowserFailed
 
 TOKEN_VARIABLE: Final = "OC_BROWSER_TOKEN"
 DEFAULT_PORT: Final = 8_790
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-_ADDRESS: Final = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", re.ASCII)
-
-Scheme = Literal["tcp", "tls"]
 
 
 class RemoteBrowserUnreachable(BrowserFailed):
@@ -40,39 +37,23 @@ class RemoteBrowserToken(BrowserFailed):
     )
 
 
-class BrowserAddress(NamedTuple):
-    """Where a browser server listens."""
-
-    scheme: Scheme
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
-
-
-def browser_address(given: str) -> BrowserAddress:
+def browser_address(given: str) -> ServiceAddress:
     """Read tls://HOST:PORT, or tcp://HOST:PORT of this machine. Raises ValueError: the reason."""
-    found = _ADDRESS.fullmatch(given.strip())
-    port = int(found[3] or DEFAULT_PORT) if found else 0
-    if found is None or not 0 < port <= 65_535:
+    found = service_address(given.strip(), DEFAULT_PORT)
+    if found is None:
         raise ValueError("must be tls://HOST:PORT, or tcp://127.0.0.1:PORT")
-    host = found[2].strip("[]")
-    if found[1] == "tcp":
-        if host not in LOOPBACK_HOSTS:
-            raise ValueError(
-                "needs tls://, because tcp:// is not encrypted; tcp:// is for 127.0.0.1, as with "
-                "an SSH tunnel"
-            )
-        return BrowserAddress("tcp", host, port)
-    return BrowserAddress("tls", host, port)
+    if found.scheme == "tcp" and found.host not in LOOPBACK_HOSTS:
+        raise ValueError(
+            "needs tls://, because tcp:// is not encrypted; tcp:// is for 127.0.0.1, as with an "
+            "SSH tunnel"
+        )
+    return found
 
 
 class RemotePlace(NamedTuple):
     """A browser server, and the token that both sides have."""
 
-    address: BrowserAddress
+    address: ServiceAddress
     token: str
 
     def __repr__(self) -> str:

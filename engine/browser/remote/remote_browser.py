@@ -37,7 +37,7 @@ from engine.model.listening import close_server
 
 START_S: Final = 40.0  # above the limit of a start there
 PUBLISH_S: Final = 10.0
-TOLD_S: Final = 5.0  # for the news that the browser has ended
+NEWS_S: Final = 5.0  # for the news that the browser has ended
 MOST_CONNECTIONS: Final = 600  # of a browser, with those that are being made
 _LOST: Final = "the connection to it is lost"
 
@@ -137,9 +137,9 @@ class RemoteBrowser:
             raise RemoteBrowserUnreachable(address=self._place.address, reason=reason) from failed
 
     async def was_lost(self) -> bool:
-        """Return why a browser is gone: the connection was lost (True), or it ended there."""
+        """Return whether a browser that is gone was lost with its connection; else it ended."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(TOLD_S):
+            async with asyncio.timeout(NEWS_S):
                 await self._left.wait()
         return not self._has_ended
 
