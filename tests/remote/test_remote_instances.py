@@ -43,12 +43,14 @@ async def test_pages_come_through_the_egress_of_this_machine(site: Any) -> None:
     """127.0.0.1 is this machine, and the browser opens nothing by itself."""
     session = BrowserSession()
     async with lending() as lent:
-        async with session.instance(options(lent, f"127.0.0.1:{site.port}")) as instance:
+        places = f"127.0.0.1:{site.port}", f"localhost:{site.port}"
+        async with session.instance(options(lent, *places)) as instance:
             page = await instance.new_page()
+            await page.goto(f"http://localhost:{site.port}/shop/")
+            assert instance._listener.peer(f"http://localhost:{site.port}/") == "127.0.0.1"
             answer = await page.goto(f"{site.url}/shop/")
             assert answer is not None
             assert answer.status == 200
-            assert instance._listener.peer(f"{site.url}/") == "127.0.0.1"
             other = options(lent).policy
             instance.judge(page, other)
             with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
@@ -428,7 +430,8 @@ async def test_another_address_of_the_machine_is_not_the_browser(site: Any) -> N
 async def test_many_strangers_at_once_keep_nobody_out() -> None:
     session = BrowserSession()
     async with lending() as lent:
-        pipes = [await asyncio.open_connection("127.0.0.1", lent.port) for _ in range(200)]
+        opening = (asyncio.open_connection("127.0.0.1", lent.port) for _ in range(200))
+        pipes = await asyncio.gather(*opening)
         await until(lambda: len(lent.server._strangers) <= browser_server.MOST_STRANGERS)
         await (await session.open_instance(options(lent))).close()
         for _, writer in pipes:
