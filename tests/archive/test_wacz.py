@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from engine.archive.cdx_index import captures, surt
 from engine.archive.exchange import MAX_BODY_BYTES, Exchange
 from engine.archive.task_archive import FILE_NAME, TaskArchive
-from engine.archive.wacz import About, Page, write_wacz
+from engine.archive.wacz import About, Page, captures, surt, write_wacz
 from engine.archive.warc_members import members, whole_size
 from engine.archive.warc_records import cleaned
 from engine.secrets.given_secrets import Hidden, Scrub
