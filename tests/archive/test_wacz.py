@@ -15,10 +15,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.archive.exchange import MAX_BODY_BYTES, Exchange
-from engine.archive.task_archive import FILE_NAME, TaskArchive
+from engine.archive.task_archive import FILE_NAME, TaskArchive, cleaned
 from engine.archive.wacz import About, Page, captures, surt, write_wacz
 from engine.archive.warc_members import members, whole_size
-from engine.archive.warc_records import cleaned
 from engine.secrets.given_secrets import Hidden, Scrub
 from tests.archive.conftest import records
 
