@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
+from engine.archive import wacz
+from engine.archive.task_archive import FILE_PATH
 from engine.export.exporter import (
     FORMATS,
     PACKED,
@@ -25,15 +27,14 @@ from engine.export.exporter import (
 )
 from engine.export.output import Exported, ExportStopped, new_file
 from engine.export.recordings import ExportedRecording, export_recording, replay_task
-from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
-from engine.export.web_archive import export_wacz
+from engine.export.table import About, Row, Table, Tally, about, iso, write_csv_with_bom
 from engine.kinds.spec import Column
 from engine.ledger import holes
 from engine.ledger.reader import LedgerReader, TaskAliases
 from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.model import redact
 from engine.model.config import VERSION
-from engine.model.errors import InvalidArguments
+from engine.model.errors import EngineError, InvalidArguments
 from engine.model.ledger_ids import HERE, plain_id
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.model.status import moment, worked_until
@@ -85,6 +86,63 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         yield block
 
 
+# A task's web archive as a WACZ file, also of a task that was killed or still runs.
+
+
+class NoWebArchive(EngineError):
+    """The task was not asked to keep a web archive, or has received nothing yet."""
+
+    code = "no_web_archive"
+    title = "There is no web archive"
+    sentence = "Task {task_id} has no web archive."
+    advice_text = "Start a crawl with --archive warc, which keeps what its pages receive."
+
+
+def _export_wacz(
+    ledger: LedgerReader, task_id: str, place: Path, watch: ExportProgress, *, force: bool = False
+) -> Exported:
+    """Write the file `place` atomically.
+
+    Raises:
+        NoWebArchive: there is nothing to pack.
+        NotATaskId, TaskNotFound, TaskUnreadable: there is nothing to read.
+        ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
+    """
+    task = about(ledger.read(task_id), {}, time.time() * 1000)
+    if FILE_PATH not in {name for name, *_ in ledger.files(task_id)}:
+        raise NoWebArchive(task_id=task_id)
+
+    def tell(done: int, total: int) -> None:
+        if watch.stop.is_set():
+            raise ExportStopped(rows=0)
+        watch.on_progress(0, done, total)
+
+    titled = wacz.About(task.name or task.url, task.exported_at)
+    with (
+        ledger.open_file(task_id, FILE_PATH) as warc,
+        new_file(place, ledger.root, force=force) as out,
+    ):
+        packed = wacz.write_wacz(out, warc, _pages(ledger, task_id), titled, tell)
+    notes = []
+    if packed.missing:
+        message = "export.wacz.missing.one" if packed.missing == 1 else "export.wacz.missing"
+        notes.append(ENGLISH[message].format(count=packed.missing))
+    return Exported(task_id, WACZ, str(place), packed.pages, task.partial, task.note, notes)
+
+
+def _pages(ledger: LedgerReader, task_id: str) -> Iterator[wacz.Page]:
+    """Yield the pages that the task stored, failed ones only if they were answered."""
+    for unit in ledger.read_pages(task_id):
+        urls = tuple(filter(None, (_text(unit, "final_url"), _text(unit, "url"))))
+        if urls and ("error" not in unit or unit.get("status")):
+            yield wacz.Page(urls, _text(unit, "title"), unit.get("depth") == 0)
+
+
+def _text(unit: Mapping[str, Any], name: str) -> str:
+    value = unit.get(name)
+    return value if isinstance(value, str) else ""
+
+
 # The task list as a file: one row for each task, with the columns of the list.
 
 KEY: Final = "tasks"
@@ -122,14 +180,14 @@ def export_list(
     several = any(view.ledger for view in views)
     columns = (*COLUMNS, LEDGER) if several else COLUMNS
     rows = _rows(views, tally, watch, several=several)
-    table = Table(_about(len(views)), KEY, columns, rows, form.whole, tally)
+    table = Table(_about_list(len(views)), KEY, columns, rows, form.whole, tally)
     write = write_csv_with_bom if order.bom else form.write
     with new_file(place, root, force=force) as out:
         write(out, table)
     return Exported("", order.format, str(place), tally.rows, False, "", tally.notes())
 
 
-def _about(number: int) -> About:
+def _about_list(number: int) -> About:
     texts_of = dict.fromkeys(("status", "url", "created_at", "started_at", "ended_at", "error"), "")
     return About(
         task_id="",
@@ -240,7 +298,7 @@ class Exports:
             if order.format not in PACKED:
                 return export_file(reader, named, place, active_watch, force=force)
             if named.format == WACZ:
-                return export_wacz(reader, named.task_id, place, active_watch, force=force)
+                return _export_wacz(reader, named.task_id, place, active_watch, force=force)
             with new_file(place, reader.root, force=force) as out:
                 done = zip_folder(reader, named.task_id, out, active_watch)
             return replace(done, path=str(place))
