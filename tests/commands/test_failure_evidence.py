@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.interact import failure_evidence
+from engine.browser.interact import command_reading
 from engine.sample.server import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import WAIT_MS, Booth, Opening, do
@@ -24,8 +24,8 @@ MISSING = do("click", selector="#nowhere", timeout=100)
 @pytest.fixture(autouse=True)
 def patient_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a picture and a source as long as a crowded machine needs for them."""
-    for limit in ("PICTURE_S", "SOURCE_S", "WHOLE_S"):
-        monkeypatch.setattr(failure_evidence, limit, FAR_S)
+    for limit in ("PICTURE_S", "SOURCE_S", "EVIDENCE_S"):
+        monkeypatch.setattr(command_reading, limit, FAR_S)
 
 
 async def failed(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[Path, Any]:
@@ -75,9 +75,9 @@ async def test_typed_texts_are_in_no_part_of_what_is_kept(opened: Opening, site:
 async def test_a_page_that_hangs_is_said_to_and_the_task_still_ends(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failure_evidence, "PICTURE_S", 0.5)
-    monkeypatch.setattr(failure_evidence, "SOURCE_S", 0.5)
-    monkeypatch.setattr(failure_evidence, "WHOLE_S", 2.0)
+    monkeypatch.setattr(command_reading, "PICTURE_S", 0.5)
+    monkeypatch.setattr(command_reading, "SOURCE_S", 0.5)
+    monkeypatch.setattr(command_reading, "EVIDENCE_S", 2.0)
     async with opened() as booth:
         spin = do("evaluate", script="setTimeout(() => { for (;;); }, 0)")
         folder, command = await failed(booth, do("goto", url=f"{site.url}/static/1"), spin)

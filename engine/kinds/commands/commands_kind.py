@@ -253,10 +253,10 @@ class _CommandRun:
 
     async def _failure(self, stage: Stage, number: int) -> dict[str, str]:
         """Return what the page shows now; {} when a stop is requested meanwhile."""
-        from engine.browser.interact.failure_evidence import WHOLE_S, failure_evidence
+        from engine.browser.interact.command_reading import EVIDENCE_S, failure_evidence
 
         try:
-            async with self._context.unit("keep what the page shows", WHOLE_S):
+            async with self._context.unit("keep what the page shows", EVIDENCE_S):
                 return await failure_evidence(stage, number)
         except (UnitStopped, UnitTimeout):
             return {}
