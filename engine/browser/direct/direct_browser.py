@@ -7,6 +7,7 @@ window, and no service workers. Windows that pages open are closed at once.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,18 +18,10 @@ from playwright.async_api import Error
 
 from engine.browser.direct.devtools_connection import CLOSED, Connection, Emitter, Session
 from engine.browser.direct.direct_page import DirectPage
-from engine.browser.direct.emulation import (
-    IN_EFFECT,
-    SERVED,
-    Command,
-    Shown,
-    agent_commands,
-    document_commands,
-    metrics_of,
-    size_of,
-)
 from engine.browser.direct.process import BrowserProcess, start
 
+_Shown = Mapping[str, Any]  # Playwright's options of a context: viewport, user_agent, locale, …
+_Command = tuple[str, Mapping[str, Any]]
 CLOSE_S: Final = 1.0  # below the limit of who closes it
 WINDOW_S: Final = 2.0
 _ATTACH: Final = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
@@ -68,7 +61,7 @@ _FONTS: Final = (
         "fantasy": "Impact",
     }
 )
-_GO: Final[Command] = ("Runtime.runIfWaitingForDebugger", {})
+_GO: Final[_Command] = ("Runtime.runIfWaitingForDebugger", {})
 
 
 class DirectBrowser(Emitter):
@@ -141,7 +134,7 @@ class DirectBrowser(Emitter):
         """
         assert service_workers == "block"
         assert not accept_downloads
-        assert shown.keys() <= SERVED
+        assert shown.keys() <= _SERVED
         made = await self.root.send(
             "Target.createBrowserContext",
             {
@@ -234,7 +227,7 @@ class DirectWindow:
 class DirectContext(Emitter):
     """One context with its tabs."""
 
-    def __init__(self, browser: DirectBrowser, context_id: str, shown: Shown) -> None:
+    def __init__(self, browser: DirectBrowser, context_id: str, shown: _Shown) -> None:
         super().__init__()
         self.browser = browser
         self.id = context_id
@@ -293,7 +286,7 @@ class DirectContext(Emitter):
         page.on("close", self.pages.remove)
         self._hear_parts(session)
         window = (await session.send("Browser.getWindowForTarget"))["windowId"]
-        bounds = {"windowId": window, "bounds": size_of(self._shown)}
+        bounds = {"windowId": window, "bounds": _size_of(self._shown)}
         await _all(
             session,
             [
@@ -301,7 +294,7 @@ class DirectContext(Emitter):
                 ("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}),
                 ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
                 ("Browser.setWindowBounds", bounds),
-                ("Emulation.setDeviceMetricsOverride", metrics_of(self._shown)),
+                ("Emulation.setDeviceMetricsOverride", _metrics_of(self._shown)),
                 ("Page.setFontFamilies", {"fontFamilies": _FONTS}),
                 *self._document_settings(),
             ],
@@ -325,7 +318,7 @@ class DirectContext(Emitter):
         self.browser.forget(self)
         self.emit("close", self)
 
-    def _document_settings(self) -> list[Command]:
+    def _document_settings(self) -> list[_Command]:
         scripts = [
             ("Page.addScriptToEvaluateOnNewDocument", {"source": one}) for one in self._scripts
         ]
@@ -335,8 +328,8 @@ class DirectContext(Emitter):
             ("Runtime.enable", {}),
             ("Target.setAutoAttach", _PARTS),
             ("Emulation.setEmulatedMedia", _MEDIA),
-            *agent_commands(self._shown),
-            *document_commands(self._shown),
+            *_agent_commands(self._shown),
+            *_document_commands(self._shown),
             *scripts,
             _GO,
         ]
@@ -352,7 +345,7 @@ class DirectContext(Emitter):
         self._hear_parts(session)
         is_frame = event["targetInfo"]["type"] == "iframe"
         # A worker may start workers of its own.
-        worker = [("Target.setAutoAttach", _PARTS), *agent_commands(self._shown), _GO]
+        worker = [("Target.setAutoAttach", _PARTS), *_agent_commands(self._shown), _GO]
         for method, params in self._document_settings() if is_frame else worker:
             session.begin(method, dict(params))
 
@@ -361,8 +354,95 @@ class DirectContext(Emitter):
         self.browser.connection.forget(str(event["sessionId"]))
 
 
-async def _all(session: Session, commands: list[Command]) -> None:
+async def _all(session: Session, commands: list[_Command]) -> None:
     begun = [session.begin(method, dict(params)) for method, params in commands]
     for answer in await asyncio.gather(*begun, return_exceptions=True):
-        if isinstance(answer, BaseException) and IN_EFFECT not in str(answer):
+        if isinstance(answer, BaseException) and _IN_EFFECT not in str(answer):
             raise answer
+
+
+# What a context shows of itself, from Playwright's options, by Playwright's commands.
+
+_SERVED: Final = frozenset(
+    {
+        *("viewport", "screen", "device_scale_factor", "is_mobile", "has_touch"),
+        *("user_agent", "locale", "timezone_id"),
+    }
+)
+_IN_EFFECT: Final = "override is already in effect"  # by another tab of the same process
+_SIZE: Final = {"width": 1280, "height": 720}
+_SYSTEMS: Final = (
+    ("Android", "arm", re.compile(r"Android (\d+(?:\.\d+)?(?:\.\d+)?)")),
+    ("iOS", "arm", re.compile(r"iPhone OS (\d+(?:_\d+)?)")),
+    ("iOS", "arm", re.compile(r"iPad; CPU OS (\d+(?:_\d+)?)")),
+    ("macOS", "", re.compile(r"Mac OS X (\d+(?:_\d+)?(?:_\d+)?)")),
+    ("Windows", "x86", re.compile(r"Windows\D+(\d+(?:\.\d+)?(?:\.\d+)?)")),
+)
+
+
+def _size_of(shown: _Shown) -> dict[str, int]:
+    """Return the size of the window."""
+    return dict(shown.get("viewport") or _SIZE)
+
+
+def _metrics_of(shown: _Shown) -> dict[str, Any]:
+    """Return the parameters of `Emulation.setDeviceMetricsOverride`."""
+    size, mobile = _size_of(shown), bool(shown.get("is_mobile"))
+    screen = shown.get("screen") or size
+    is_wide = screen["width"] > screen["height"]
+    turned = {"angle": 90 if mobile and is_wide else 0}
+    return {
+        "mobile": mobile,
+        **size,
+        "screenWidth": screen["width"],
+        "screenHeight": screen["height"],
+        "deviceScaleFactor": shown.get("device_scale_factor", 1),
+        "screenOrientation": {
+            **turned,
+            "type": "portraitPrimary" if mobile and not is_wide else "landscapePrimary",
+        },
+    }
+
+
+def _agent_commands(shown: _Shown) -> list[_Command]:
+    """Return what documents and workers get."""
+    agent, locale = shown.get("user_agent"), shown.get("locale")
+    if not agent and not locale:
+        return []
+    told: dict[str, Any] = {"userAgent": agent or ""}
+    if locale:
+        told["acceptLanguage"] = locale
+    if agent:
+        told["userAgentMetadata"] = _hints_of(agent, mobile=bool(shown.get("is_mobile")))
+    return [("Emulation.setUserAgentOverride", told)]
+
+
+def _document_commands(shown: _Shown) -> list[_Command]:
+    """Return what documents get alone; a process may have it already, which is an error."""
+    found: list[_Command] = []
+    if shown.get("has_touch"):
+        found.append(("Emulation.setTouchEmulationEnabled", {"enabled": True}))
+    if shown.get("locale"):
+        found.append(("Emulation.setLocaleOverride", {"locale": shown["locale"]}))
+    if shown.get("timezone_id"):
+        found.append(("Emulation.setTimezoneOverride", {"timezoneId": shown["timezone_id"]}))
+    return found
+
+
+def _hints_of(agent: str, *, mobile: bool) -> dict[str, Any]:
+    """Return the client hints that Playwright derives from a user agent."""
+    platform, version, processor = "Windows", "", "x86"
+    for name, own, pattern in _SYSTEMS:
+        if found := pattern.search(agent):
+            platform, version = name, found[1]
+            processor = own or ("x86" if "Intel" in agent else "arm")
+            break
+    else:
+        platform = "Linux" if "linux" in agent.lower() else platform
+    return {
+        "mobile": mobile,
+        "model": "",
+        "architecture": "arm" if "ARM" in agent else processor,
+        "platform": platform,
+        "platformVersion": version,
+    }
