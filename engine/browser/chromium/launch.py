@@ -435,7 +435,7 @@ def own_flags(variant: BrowserVariant) -> list[str]:
 
 async def _direct_browser(found: Found, proxy: Proxy, variant: BrowserVariant) -> Browser:
     from engine.browser.direct.direct_browser import DirectBrowser
-    from engine.browser.direct.switches import switches
+    from engine.browser.direct.process import switches
 
     listener = await proxy.blocking_listener()
     flags = switches(
