@@ -1,4 +1,4 @@
-"""The work of a worker: load pages for engines, with one browser and the fetchers of each task.
+"""The work of a worker: load pages and take bundles, with one browser and each task's fetchers.
 
 The terms of a task come with each request, so that a restarted worker needs nothing else. A task
 that sends no request for a while loses its fetchers, and with the last one the browser is idle.
@@ -16,11 +16,22 @@ from ipaddress import ip_address
 from typing import Final
 
 from engine.browser import direct
-from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.page.bundle_parts import PART_S, Opened, Part, Piece, Taking
 from engine.cluster.background import beside, logged, rounds
-from engine.cluster.bundle_records import BundleReply, BundleRequest, check_bundle
-from engine.cluster.bundle_taking import take_bundle
+from engine.cluster.bundle_records import (
+    CODES,
+    MOST_PART_BYTES,
+    BundleReply,
+    BundleRequest,
+    PartFailure,
+    SentFacts,
+    SentPage,
+    SentPart,
+    TakenPart,
+    check_bundle,
+)
 from engine.cluster.page_limits import MOST_RETRY_S, clamped
 from engine.cluster.page_records import (
     MOST_MESSAGE_CHARS,
@@ -48,6 +59,7 @@ from engine.model.errors import (
     EngineError,
     PageError,
     ShuttingDown,
+    UnitTimeout,
 )
 from engine.pages.fetch import EngineName, Fetched, Fetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_static
@@ -127,7 +139,7 @@ class PageServer:
             policy = _policy_of(request.terms)
             with policy.blocked_requests.subscribed(refused.append):
                 async with asyncio.timeout(request.limit_s + START_S):
-                    reply = await take_bundle(request, self._browser, policy)
+                    reply = await _take_bundle(request, self._browser, policy)
         except EngineError as failed:
             reply = BundleReply(failed=_failed(failed))
         except TimeoutError:
@@ -291,6 +303,77 @@ class _Session:
             on_fallback=_fall_back if terms.falls_back else None,
         )
         return self._browser.fetcher(self._browser_options)
+
+
+# An evidence bundle, taken in a new tab.
+
+
+class PartTooLarge(EngineError):
+    """A part was taken, and is larger than a cluster carries."""
+
+    code = "part_too_large"
+    title = "A part is too large for a cluster"
+    sentence = "The part is larger than the 8 MiB that a cluster carries."
+    advice_text = "Set cluster to none to take the bundle on this machine."
+
+
+async def _take_bundle(
+    request: BundleRequest, browser: BrowserSession, policy: Policy
+) -> BundleReply:
+    """Open the page of a bundle and take its parts; their failures are part of the reply.
+
+    Raises:
+        BrowserMissing, BrowserFailed, BrowserGone, ShuttingDown: there is no browser for it.
+    """
+    # They import Playwright, which a worker of static pages does without.
+    from engine.browser.interact.agent_tab import open_tab
+    from engine.browser.page.evidence import camera_on
+
+    options = InstanceOptions(policy, look=request.terms.look)
+    async with browser.instance(options) as instance:
+        tab = await open_tab(1, instance, policy)
+        async with camera_on(tab, request, time.monotonic, PART_S) as camera:
+            taking = Taking(camera, request, _unit, time.monotonic)
+            await taking.open()
+            parts = [_taken(part, await taking.take(part)) for part in request.include]
+    unopened = None if taking.unopened is None else _part_failure(taking.unopened)
+    return BundleReply(opened=_sent_page(taking.opened), unopened=unopened, parts=parts)
+
+
+def _sent_page(opened: Opened | None) -> SentPage | None:
+    if opened is None:
+        return None
+    return SentPage(opened.url, opened.title, opened.status, opened.settled)
+
+
+@contextlib.asynccontextmanager
+async def _unit(label: str, limit_s: float) -> AsyncIterator[None]:
+    """Limit a block as the unit of a task does. Raises UnitTimeout."""
+    scope = asyncio.timeout(limit_s)
+    try:
+        async with scope:
+            yield
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise UnitTimeout(label=label, limit_s=limit_s) from None
+
+
+def _taken(part: Part, found: Piece | EngineError) -> TakenPart:
+    if isinstance(found, EngineError):
+        return TakenPart(part, failure=_part_failure(found))
+    if len(found.data) > MOST_PART_BYTES:
+        return TakenPart(part, failure=_part_failure(PartTooLarge()))
+    return TakenPart(part, SentPart(found.data, found.truncated, SentFacts(**found.told)))
+
+
+def _part_failure(failed: EngineError) -> PartFailure:
+    kind = failed.kind if isinstance(failed, PageError) else ""
+    code = failed.code if failed.code in CODES else PageError.code
+    return PartFailure(code, str(failed)[:MOST_MESSAGE_CHARS], kind)
+
+
+# What both operations need, and their replies.
 
 
 def _policy_of(terms: Terms) -> Policy:

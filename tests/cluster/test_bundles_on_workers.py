@@ -14,7 +14,7 @@ import pytest
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page import bundle_parts
 from engine.browser.page.bundle_parts import PARTS
-from engine.cluster import bundle_taking, cluster_pages, page_server, worker_pool
+from engine.cluster import cluster_pages, page_server, worker_pool
 from engine.cluster.bundle_records import (
     BundleReply,
     BundleRequest,
@@ -272,7 +272,7 @@ async def test_a_stop_ends_the_wait_for_a_bundle(tmp_path: Path) -> None:
 async def test_a_part_that_no_cluster_carries_is_missing_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_taking, "MOST_PART_BYTES", 150)
+    monkeypatch.setattr(page_server, "MOST_PART_BYTES", 150)
     async with cluster() as workers, bundling(tmp_path) as take:
         await workers.add("one")
         with served(shop) as site:
