@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
-import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final, TypeVar
@@ -19,15 +17,7 @@ from engine.cluster.bundle_records import (
     bundle_request,
     check_bundle,
 )
-from engine.cluster.cluster_address import (
-    ClusterAddress,
-    ClusterUnreachable,
-    WorkerBusy,
-    WorkerLost,
-    import_library,
-    tls_of_dask,
-)
-from engine.cluster.local_cluster import local_cluster
+from engine.cluster.cluster_address import WorkerBusy, WorkerLost
 from engine.cluster.page_records import (
     BUNDLE,
     FETCH,
@@ -41,8 +31,9 @@ from engine.cluster.page_records import (
     unpacked,
 )
 from engine.cluster.page_server import OWN_MARGIN_S, START_S
+from engine.cluster.pool_worker import PoolWorker
 from engine.cluster.wire import WireError
-from engine.cluster.worker_pool import NotReached, PoolWorker, Tell, WorkerPool, workers_of
+from engine.cluster.worker_pool import NotReached, WorkerPool
 from engine.model.addresses import address_of
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
@@ -54,7 +45,6 @@ from engine.pages.fetch import EngineName, Fetched, PageOptions
 MARGIN_S: Final = OWN_MARGIN_S + 3.0
 # Failures by which a worker did not reach the host.
 _UNREACHED: Final = frozenset({"dns", "connection", "network", "timeout"})
-_ENCRYPTED_ONLY: Final = "the settings of Dask require encryption, which tcp:// has not"
 MOST_ADDRESS, MOST_TITLE = 4_096, 1_000  # characters; a worker of this program sends fewer
 _OFF_LOOP_BYTES: Final = 512 * 1024
 Refuse = Callable[[str, str], None]
@@ -213,50 +203,3 @@ def _bundle_of(request: BundleRequest, data: object) -> BundleReply:
     reply = unpacked(data, BundleReply, MOST_REPLY_BYTES)
     check_bundle(reply, request)
     return reply
-
-
-def _tls(address: ClusterAddress) -> ssl.SSLContext | None:
-    """Return the certificates for a scheduler; imports Dask, which takes half a second.
-
-    Raises:
-        ClusterNotInstalled, ClusterWithoutCertificate
-        ClusterUnreachable: Dask's settings forbid connections without certificates.
-    """
-    if address.scheme == "tls":
-        return tls_of_dask(address, "client")
-    if import_library("dask.config").get("distributed.comm.require-encryption", None):
-        raise ClusterUnreachable(address=address, reason=_ENCRYPTED_ONLY)
-    return None
-
-
-def probe_cluster(address: ClusterAddress, limit_s: float) -> int:
-    """Return the number of workers that the scheduler at this address lists.
-
-    Raises:
-        ClusterUnreachable: it does not answer within `limit_s` seconds; and as `open_cluster`.
-    """
-    return asyncio.run(workers_of(address, _tls(address), limit_s))
-
-
-@contextlib.asynccontextmanager
-async def open_cluster(
-    address: ClusterAddress, terms: Terms, tell: Tell, refuse: Refuse, browser_path: str | None
-) -> AsyncIterator[ClusterPages]:
-    """Connect to a cluster, or start an embedded one, for the pages of one task.
-
-    `terms.pages` is the number of pages of one worker at once.
-
-    Raises:
-        ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed.
-    """
-    async with contextlib.AsyncExitStack() as stack:
-        tls: ssl.SSLContext | None
-        await asyncio.to_thread(import_library, "distributed.security")
-        if address.local:
-            local = local_cluster(address.local, terms.pages, browser_path, tell)
-            address, tls = await stack.enter_async_context(local)
-        else:
-            tls = await asyncio.to_thread(_tls, address)
-        pool = WorkerPool(address, terms.pages, tell, tls)
-        await stack.enter_async_context(pool.following())
-        yield ClusterPages(pool, terms, refuse)

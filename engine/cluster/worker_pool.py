@@ -12,7 +12,6 @@ import contextlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -31,9 +30,9 @@ from engine.cluster.page_records import (
     check_hello,
     unpacked,
 )
+from engine.cluster.pool_worker import Listed, PoolWorker, listed_workers
 from engine.cluster.wire import CONNECT_S, Misbehaviour, NoHandshake, Wire, WireError
-from engine.cluster.worker_facts import Listed, WorkerFacts, listed_workers
-from engine.model.cluster_workers import WorkerState, WorkerView
+from engine.model.cluster_workers import WorkerView
 from engine.model.errors import BrowserFailed, EngineError
 
 LOOK_S: Final = 1.0  # between two looks at the scheduler's list
@@ -64,71 +63,6 @@ With `is_wait` the sentence is also what the task shows of its progress.
 
 class NotReached(WireError):
     """There is no connection with a worker, so that it did not load anything."""
-
-
-@dataclass(eq=False)
-class PoolWorker:
-    """A worker of the cluster.
-
-    `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
-    `is_wrong`: that was not a lost connection. `busy_s` is its last pause for lack of room.
-    `unreached` counts the pages in a row whose host it did not reach, and `unreached_from` is the
-    number of pages that the pool had loaded before them.
-    """
-
-    address: ClusterAddress
-    name: str
-    slots: int = 0
-    is_live: bool = False
-    is_listed: bool = True
-    flying: int = 0
-    borrowed: int = 0
-    away_until_s: float = 0.0
-    strikes: int = 0
-    is_wrong: bool = False
-    busy_until_s: float = 0.0
-    busy_s: float = 0.0
-    failure: EngineError | None = None
-    idle: list[Wire] = field(default_factory=list)
-    trouble: str = ""
-    unreached: int = 0
-    unreached_from: int = 0
-    facts: WorkerFacts = field(default_factory=WorkerFacts)
-
-    def forgive(self) -> None:
-        """End the pauses of a worker that loads pages."""
-        self.strikes, self.busy_until_s, self.busy_s = 0, 0.0, 0.0
-
-    def drop_connections(self) -> None:
-        while self.idle:
-            self.idle.pop().abort()
-
-    @property
-    def state(self) -> WorkerState:
-        """The state that an operator sees."""
-        if self.is_live:
-            return "ready"
-        if self.failure is not None:
-            return "no_browser"
-        return "lost" if self.trouble else "connecting"
-
-    def view(self, cluster: str) -> WorkerView:
-        """Return what is shown of this worker of `cluster`."""
-        is_waiting = self.state in ("lost", "no_browser") and self.is_listed
-        return WorkerView(
-            cluster,
-            str(self.address),
-            self.name,
-            self.state,
-            slots=self.slots,
-            loading=self.flying,
-            pages=self.facts.pages,
-            pages_per_s=self.facts.pages_per_s(),
-            memory_bytes=self.facts.memory_bytes,
-            seen_s=self.facts.seen_s(),
-            reason="" if self.is_live else self.trouble,
-            back_s=max(0.0, self.away_until_s - time.monotonic()) if is_waiting else None,
-        )
 
 
 class WorkerPool:

@@ -172,7 +172,7 @@ def _cluster(settings: Settings) -> list[Finding]:
         if address.local:
             import_library("distributed.security")
             return [*found, Finding("cluster", "ok", say("doctor.cluster.local", cluster=address))]
-        from engine.cluster.cluster_pages import probe_cluster  # only where a cluster is used
+        from engine.cluster.cluster_connection import probe_cluster  # only where a cluster is used
 
         workers = probe_cluster(address, CLUSTER_S)
     except EngineError as error:

@@ -188,7 +188,7 @@ async def using_cluster(
         yield None
         return
     # A task without a cluster imports nothing of it.
-    from engine.cluster.cluster_pages import open_cluster
+    from engine.cluster.cluster_connection import open_cluster
 
     async def tell(note: str, *, is_wait: bool = False, **facts: object) -> None:
         await context.log(PHASE, note, **facts)

@@ -212,7 +212,7 @@ async def main():
 
 asyncio.run(main())
 names = ("dask", "distributed", "tornado", "engine.cluster.cluster_pages")
-names += ("engine.cluster.worker_pool", "engine.cluster.local_cluster")
+names += ("engine.cluster.worker_pool", "engine.cluster.cluster_connection")
 names += ("engine.cluster.page_records", "engine.cluster.wire")
 print([name for name in names if name in sys.modules])
 """

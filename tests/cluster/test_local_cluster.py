@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.cluster import local_cluster
+from engine.cluster import cluster_connection
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(600)  # which start one after the other, and on
 def this_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the processes of the cluster run this program, and start as long as they need."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(local_cluster, "START_S", START_S)
+    monkeypatch.setattr(cluster_connection, "START_S", START_S)
 
 
 def processes(role: str = "") -> list[psutil.Process]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.cluster import local_cluster
+from engine.cluster import cluster_connection
 from engine.cluster.cluster_address import LocalClusterFailed
 from tests.support.engines import until
 
@@ -42,8 +42,8 @@ if step != "die":
 @pytest.fixture(autouse=True)
 def the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    monkeypatch.setattr(local_cluster, "program_command", lambda: command)
-    monkeypatch.setattr(local_cluster, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(cluster_connection, "program_command", lambda: command)
+    monkeypatch.setattr(cluster_connection, "FIRST_PAUSE_S", 0.01)
 
 
 async def tell(_: str, **__: object) -> None:
@@ -71,7 +71,7 @@ async def test_processes_that_start_leave_the_threads_of_other_work_alone(tmp_pa
     (tmp_path / "worker.plan").write_text("wait " * 4)
 
     async def runs() -> None:
-        async with local_cluster.local_cluster(4, 1, None, tell):
+        async with cluster_connection.local_cluster(4, 1, None, tell):
             pass
 
     running = asyncio.create_task(runs())
@@ -85,7 +85,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
     (tmp_path / "worker.plan").write_text("wait " * 4)
 
     async def runs() -> None:
-        async with local_cluster.local_cluster(4, 1, None, tell):
+        async with cluster_connection.local_cluster(4, 1, None, tell):
             pass
 
     running = asyncio.create_task(runs())
@@ -103,7 +103,7 @@ async def test_a_process_is_started_again_until_it_runs(tmp_path: Path) -> None:
     async def note(text: str, **_: object) -> None:
         told.append(text)
 
-    async with local_cluster.local_cluster(1, 1, None, note):
+    async with cluster_connection.local_cluster(1, 1, None, note):
         await until(lambda: started(tmp_path) == 4)
         assert len(left(tmp_path)) == 2
     assert told == [
@@ -119,12 +119,12 @@ async def test_news_that_cannot_be_written_do_not_prevent_a_start(tmp_path: Path
     async def full(_: str, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    async with local_cluster.local_cluster(1, 1, None, full):
+    async with cluster_connection.local_cluster(1, 1, None, full):
         await until(lambda: started(tmp_path) == 2)
 
 
 async def test_a_program_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_cluster, "program_command", lambda: ["/nowhere/octask"])
+    monkeypatch.setattr(cluster_connection, "program_command", lambda: ["/nowhere/octask"])
     with pytest.raises(LocalClusterFailed, match="its process scheduler cannot be started"):
-        async with local_cluster.local_cluster(1, 1, None, tell):
+        async with cluster_connection.local_cluster(1, 1, None, tell):
             pass

@@ -14,7 +14,7 @@ from typing import Any
 import dask.config
 import pytest
 
-from engine.cluster import local_cluster, worker_pool
+from engine.cluster import cluster_connection, worker_pool
 from engine.cluster.cluster_address import ClusterUnreachable, LocalClusterFailed
 from engine.cluster.page_records import (
     FETCH,
@@ -122,10 +122,10 @@ async def test_a_worker_that_ends_says_that_it_has_no_room() -> None:
 async def test_a_worker_that_fails_to_start_leaves_none_that_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_cluster, "START_S", 5.0)
+    monkeypatch.setattr(cluster_connection, "START_S", 5.0)
     (tmp_path / "worker.plan").write_text("fail wait wait")
     with pytest.raises(LocalClusterFailed):
-        async with local_cluster.local_cluster(3, 1, None, tell):
+        async with cluster_connection.local_cluster(3, 1, None, tell):
             pass
     assert not left(tmp_path)
 

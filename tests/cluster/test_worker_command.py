@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from engine.cluster.local_cluster import certificate
+from engine.cluster.cluster_connection import certificate
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,9 +12,16 @@ import pytest
 from engine.cluster import page_server, worker_pool
 from engine.cluster.cluster_address import WorkerBusy, cluster_address
 from engine.cluster.page_records import FETCH, HELLO
+from engine.cluster.pool_worker import (
+    RATE_S,
+    Listed,
+    PageRate,
+    PoolWorker,
+    WorkerFacts,
+    listed_workers,
+)
 from engine.cluster.wire import Misbehaviour, WireError
-from engine.cluster.worker_facts import RATE_S, Listed, PageRate, WorkerFacts, listed_workers
-from engine.cluster.worker_pool import NotReached, PoolWorker, WorkerPool
+from engine.cluster.worker_pool import NotReached, WorkerPool
 from engine.model.cluster_workers import OpenClusters, WorkerView
 from engine.model.records import Status
 from engine.model.tally import Tally

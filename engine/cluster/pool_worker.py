@@ -1,23 +1,25 @@
-"""What is shown of a worker: the pages it loaded, and what the scheduler tells of it."""
+"""A worker of a cluster as a task uses it: its state, its pages, and its scheduler's news of it."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
+from engine.cluster.cluster_address import ClusterAddress
 from engine.cluster.page_records import plain_name
-from engine.cluster.wire import Misbehaviour
+from engine.cluster.wire import Misbehaviour, Wire
+from engine.model.cluster_workers import WorkerState, WorkerView
+from engine.model.errors import EngineError
 
 RATE_S: Final = 10
 _MOST_MEMORY_BYTES: Final = 2**50
 _MOST_EPOCH_S: Final = 1e11
 _MOST_LISTED: Final = 10_000
 _MOST_ADDRESS_CHARS: Final = 300
-
-
 _Bytes = Annotated[int, Meta(gt=0, le=_MOST_MEMORY_BYTES)]
 
 
@@ -145,3 +147,68 @@ class WorkerFacts:
         self.memory_bytes = listed.memory_bytes
         if listed.reported_s is not None and listed.reported_s != self._reported_s:
             self._reported_s, self._seen_at_s = listed.reported_s, time.monotonic()
+
+
+@dataclass(eq=False)
+class PoolWorker:
+    """A worker of the cluster.
+
+    `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
+    `is_wrong`: that was not a lost connection. `busy_s` is its last pause for lack of room.
+    `unreached` counts the pages in a row whose host it did not reach, and `unreached_from` is the
+    number of pages that the pool had loaded before them.
+    """
+
+    address: ClusterAddress
+    name: str
+    slots: int = 0
+    is_live: bool = False
+    is_listed: bool = True
+    flying: int = 0
+    borrowed: int = 0
+    away_until_s: float = 0.0
+    strikes: int = 0
+    is_wrong: bool = False
+    busy_until_s: float = 0.0
+    busy_s: float = 0.0
+    failure: EngineError | None = None
+    idle: list[Wire] = field(default_factory=list)
+    trouble: str = ""
+    unreached: int = 0
+    unreached_from: int = 0
+    facts: WorkerFacts = field(default_factory=WorkerFacts)
+
+    def forgive(self) -> None:
+        """End the pauses of a worker that loads pages."""
+        self.strikes, self.busy_until_s, self.busy_s = 0, 0.0, 0.0
+
+    def drop_connections(self) -> None:
+        while self.idle:
+            self.idle.pop().abort()
+
+    @property
+    def state(self) -> WorkerState:
+        """The state that an operator sees."""
+        if self.is_live:
+            return "ready"
+        if self.failure is not None:
+            return "no_browser"
+        return "lost" if self.trouble else "connecting"
+
+    def view(self, cluster: str) -> WorkerView:
+        """Return what is shown of this worker of `cluster`."""
+        is_waiting = self.state in ("lost", "no_browser") and self.is_listed
+        return WorkerView(
+            cluster,
+            str(self.address),
+            self.name,
+            self.state,
+            slots=self.slots,
+            loading=self.flying,
+            pages=self.facts.pages,
+            pages_per_s=self.facts.pages_per_s(),
+            memory_bytes=self.facts.memory_bytes,
+            seen_s=self.facts.seen_s(),
+            reason="" if self.is_live else self.trouble,
+            back_s=max(0.0, self.away_until_s - time.monotonic()) if is_waiting else None,
+        )

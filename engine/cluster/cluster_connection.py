@@ -1,8 +1,9 @@
-"""An embedded cluster: a scheduler and some workers on this machine, for one task.
+"""Connect a task to a cluster: that of a scheduler's address, or an embedded one.
 
-They listen on the loopback interface, with a certificate of their own, whose key is in no file that
-stays: nobody else on the machine can use them. Each process reads its orders from standard input
-and ends when that is closed, so that none outlives the engine. One that dies is started again.
+An embedded cluster is a scheduler and some workers on this machine, for one task. They listen on
+the loopback interface, with a certificate of their own, whose key is in no file that stays: no
+other user of the machine can use them. Each process reads its orders from standard input and ends
+when that is closed, so that none outlives the engine. One that dies is started again.
 """
 
 from __future__ import annotations
@@ -22,12 +23,68 @@ from typing import Any, Final, TypeVar
 from engine.cluster.background import beside, logged, rounds
 from engine.cluster.cluster_address import (
     ClusterAddress,
+    ClusterUnreachable,
     LocalClusterFailed,
     cluster_address,
     import_library,
+    tls_of_dask,
 )
-from engine.cluster.worker_pool import Tell
+from engine.cluster.cluster_pages import ClusterPages, Refuse
+from engine.cluster.page_records import Terms
+from engine.cluster.worker_pool import Tell, WorkerPool, workers_of
 from engine.model.program import apart, program_command
+
+_ENCRYPTED_ONLY: Final = "the settings of Dask require encryption, which tcp:// has not"
+
+
+def _tls(address: ClusterAddress) -> ssl.SSLContext | None:
+    """Return the certificates for a scheduler; imports Dask, which takes half a second.
+
+    Raises:
+        ClusterNotInstalled, ClusterWithoutCertificate
+        ClusterUnreachable: Dask's settings forbid connections without certificates.
+    """
+    if address.scheme == "tls":
+        return tls_of_dask(address, "client")
+    if import_library("dask.config").get("distributed.comm.require-encryption", None):
+        raise ClusterUnreachable(address=address, reason=_ENCRYPTED_ONLY)
+    return None
+
+
+def probe_cluster(address: ClusterAddress, limit_s: float) -> int:
+    """Return the number of workers that the scheduler at this address lists.
+
+    Raises:
+        ClusterUnreachable: it does not answer within `limit_s` seconds; and as `open_cluster`.
+    """
+    return asyncio.run(workers_of(address, _tls(address), limit_s))
+
+
+@contextlib.asynccontextmanager
+async def open_cluster(
+    address: ClusterAddress, terms: Terms, tell: Tell, refuse: Refuse, browser_path: str | None
+) -> AsyncIterator[ClusterPages]:
+    """Connect to a cluster, or start an embedded one, for the pages of one task.
+
+    `terms.pages` is the number of pages of one worker at once.
+
+    Raises:
+        ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        tls: ssl.SSLContext | None
+        await asyncio.to_thread(import_library, "distributed.security")
+        if address.local:
+            local = local_cluster(address.local, terms.pages, browser_path, tell)
+            address, tls = await stack.enter_async_context(local)
+        else:
+            tls = await asyncio.to_thread(_tls, address)
+        pool = WorkerPool(address, terms.pages, tell, tls)
+        await stack.enter_async_context(pool.following())
+        yield ClusterPages(pool, terms, refuse)
+
+
+# The embedded cluster.
 
 _T = TypeVar("_T")
 HIDDEN_VERB: Final = "_cluster"
