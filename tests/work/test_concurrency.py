@@ -16,12 +16,12 @@ import pytest
 
 from engine.browser.chromium.cookie_jar import unproved
 from engine.browser.page.crawl_tab import Tab
-from engine.kinds.crawl import concurrency, machine_meter
+from engine.kinds.crawl import concurrency
+from engine.kinds.crawl.concurrency import MachineMeter
 from engine.kinds.crawl.concurrency_rule import MOST, START, Machine
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Pace
-from engine.kinds.crawl.machine_meter import MachineMeter
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import InvalidArguments, PageError
@@ -284,7 +284,7 @@ async def test_a_given_number_stays_as_it_is_without_events(home: Path) -> None:
 async def test_short_memory_leaves_one_page_at_once(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_meter, "_memory", lambda: (8e9, 0.1e9))
+    monkeypatch.setattr(concurrency, "_memory", lambda: (8e9, 0.1e9))
     site = SlowSite(40, 0.1)
     with served(site.answer) as url:
         async with opened(home) as engine:
@@ -486,10 +486,10 @@ def test_the_meter_goes_on_after_a_system_that_told_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(psutil, "cpu_times", refuse)
         meter = MachineMeter()
-        assert meter.read(3) == machine_meter.BUSY
+        assert meter.read(3) == concurrency.BUSY_MACHINE
         meter.restart()
-    assert meter.read(3) == machine_meter.BUSY, "the first reading"
-    assert meter.read(3).total_bytes == machine_meter._memory()[0]
+    assert meter.read(3) == concurrency.BUSY_MACHINE, "the first reading"
+    assert meter.read(3).total_bytes == concurrency._memory()[0]
 
 
 def test_this_process_counts_where_the_others_are_not_listed(
@@ -499,7 +499,7 @@ def test_this_process_counts_where_the_others_are_not_listed(
         raise PermissionError("/proc")
 
     monkeypatch.setattr(psutil.Process, "children", refuse)
-    used = machine_meter._Used.read()
+    used = concurrency._Used.read()
     assert [one.pid for one in used.own_s] == [psutil.Process().pid]
     assert used.own_bytes > 0
 
@@ -513,7 +513,7 @@ def test_the_meter_sees_the_work_of_this_process_and_the_memory() -> None:
     assert 0 < machine.own_cpu <= 1
     assert 0 < machine.cpu <= 1
     assert 0 < machine.free_bytes < machine.total_bytes
-    assert machine_meter.LEAST_TAB_BYTES <= machine.tab_bytes <= machine_meter.MOST_TAB_BYTES
+    assert concurrency.LEAST_TAB_BYTES <= machine.tab_bytes <= concurrency.MOST_TAB_BYTES
     meter.restart()
 
 
@@ -521,17 +521,17 @@ def test_the_meter_sees_the_work_of_this_process_and_the_memory() -> None:
 def test_the_limit_of_a_container_is_the_memory_that_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    folder, limit, usage, cached = machine_meter._GROUP_FILES[2 - version]
+    folder, limit, usage, cached = concurrency._GROUP_FILES[2 - version]
     group = tmp_path / folder
     group.mkdir(exist_ok=True)
     (group / limit).write_text("400000000\n")
     (group / usage).write_text("300000000\n")
     (group / "memory.stat").write_text(f"anon 5\n{cached} 50000000\n")
-    monkeypatch.setattr(machine_meter, "_GROUPS", tmp_path)
-    monkeypatch.setattr(machine_meter, "_OWN_GROUPS", tmp_path / "none")
-    assert machine_meter._memory() == (400e6, 150e6)
+    monkeypatch.setattr(concurrency, "_GROUPS", tmp_path)
+    monkeypatch.setattr(concurrency, "_OWN_GROUPS", tmp_path / "none")
+    assert concurrency._memory() == (400e6, 150e6)
     (group / limit).write_text("max\n" if version == 2 else f"{2**63 - 4096}\n")
-    assert machine_meter._memory()[0] == float(psutil.virtual_memory().total)
+    assert concurrency._memory()[0] == float(psutil.virtual_memory().total)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -539,7 +539,7 @@ def test_the_limit_of_a_container_is_the_memory_that_there_is(
 def test_the_narrowest_limit_of_the_own_group_and_those_around_it_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, lowest: str
 ) -> None:
-    folder, limit, usage, _ = machine_meter._GROUP_FILES[2 - version]
+    folder, limit, usage, _ = concurrency._GROUP_FILES[2 - version]
     for group in ("", "jobs", "jobs/crawls", "others"):
         path = tmp_path / folder / group
         path.mkdir(parents=True, exist_ok=True)
@@ -550,10 +550,10 @@ def test_the_narrowest_limit_of_the_own_group_and_those_around_it_holds(
         (path / "cpu.max").write_text("50000 100000\n" if group == lowest else "max 100000\n")
     own = tmp_path / "own"
     own.write_text(f"3:cpu,cpuacct:/\n2:{folder}:/jobs/crawls\n" + "0::/jobs/crawls\n")
-    monkeypatch.setattr(machine_meter, "_GROUPS", tmp_path)
-    monkeypatch.setattr(machine_meter, "_OWN_GROUPS", own)
-    assert machine_meter._memory() == (200e6, 50e6)
+    monkeypatch.setattr(concurrency, "_GROUPS", tmp_path)
+    monkeypatch.setattr(concurrency, "_OWN_GROUPS", own)
+    assert concurrency._memory() == (200e6, 50e6)
     if version == 2:
-        assert machine_meter._processors() == 0.5
+        assert concurrency._processors() == 0.5
     own.write_text("0::/../../elsewhere\n")  # outside of the container
-    assert machine_meter._memory()[0] == (200e6 if lowest == "" else 900e6)
+    assert concurrency._memory()[0] == (200e6 if lowest == "" else 900e6)
