@@ -208,8 +208,10 @@ SPAWNERS = {
     "engine/service/maintenance.py": (
         "reaping now and then, ended by close(); asking tasks to stop, at the end of an engine"
     ),
-    "engine/execution/executor.py": "one task for each running body, kept until it is settled",
-    "engine/execution/start_queue.py": "the look at the queue while a job waits, ended by close()",
+    "engine/execution/executor.py": (
+        "one task for each running body, kept until it is settled, and the look at the queue while "
+        "a job waits, ended by close()"
+    ),
     "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
     "engine/kinds/context.py": "tells what was refused; awaited at the end of its block",
     "engine/service/engine.py": "warming, ended by close()",
