@@ -11,7 +11,7 @@ import click
 
 from engine.cli.calls import call, print_json
 from engine.cli.exit_codes import FAILED, OK
-from engine.cli.export import ByteBar
+from engine.cli.progress import ByteBar
 from engine.export.exporter import ExportProgress
 from engine.model.config import Settings
 from engine.model.display import display

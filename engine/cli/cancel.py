@@ -10,6 +10,7 @@ import click
 
 from engine.cli.calls import call as call_on_one
 from engine.cli.calls import call_on_all, exit_code, print_json
+from engine.cli.streams import is_interactive
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import Status, TaskRecord, TaskView
@@ -56,11 +57,6 @@ async def _stop(
 ) -> tuple[Stopped, list[TaskView]]:
     stopped: Stopped = await verb.call(engine, given)
     return stopped, [await engine.tasks.get(record.task_id) for record in stopped.records]
-
-
-def is_interactive() -> bool:
-    """Return whether a user can answer a question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _confirmed(number: int) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import io
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
 from engine.cli.calls import Interrupts, call, print_json
+from engine.cli.progress import ByteBar
 from engine.export.exporter import WACZ, ExportProgress
 from engine.export.output import Exported, remove_staged
 from engine.kinds.traits import RECORDING_TRAITS
@@ -64,39 +61,6 @@ def _print_outcome(made: Exported) -> None:
         click.echo(display(made.note), err=True)
     for note in made.notes:
         click.echo(display(note), err=True)
-
-
-BAR_FROM_S: Final = 0.5  # a bar that goes at once is only a flash
-
-
-class ByteBar:
-    """Progress bar of the read bytes, on a terminal only."""
-
-    def __init__(self, watch: ExportProgress, *, shown: bool) -> None:
-        columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.fields[rows]}"))
-        self._bars = Bars(
-            *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-        )
-        self._bar = self._bars.add_task("", total=None, rows="")
-        self._began_s = time.monotonic()
-        if shown and sys.stderr.isatty():
-            watch.on_progress = self._show_progress
-
-    def _show_progress(self, rows: int, done: int, total: int) -> None:
-        if time.monotonic() - self._began_s < BAR_FROM_S:
-            return
-        self._bars.start()
-        said = say("export.so_far", n=rows) if rows else ""
-        self._bars.update(self._bar, completed=done, total=total, rows=said)
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show the bar while the block takes long; one that was not started prints no line."""
-        try:
-            yield
-        finally:
-            if self._bars.live.is_started:
-                self._bars.stop()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from engine.cli.calls import (
     settings_from,
 )
 from engine.cli.options import place_options
+from engine.cli.streams import is_interactive
 from engine.cli.trust_options import PROXY_OPTIONS, trust_options, trusting
 from engine.model import redact
 from engine.model.config import Settings
@@ -217,7 +218,7 @@ def _change(
 
 def _is_confirmed() -> bool:
     """Ask on a terminal; without one, nothing is confirmed."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_interactive():
         return False
     return click.confirm(say("mcp.question"), default=False, err=True)
 

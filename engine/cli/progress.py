@@ -1,16 +1,28 @@
-"""Progress of foreground tasks: bars or live lines on a terminal, lines in a pipe, or nothing."""
+"""Progress of foreground tasks: bars or live lines on a terminal, lines in a pipe, or nothing.
+
+A long reading of a task's files has a bar on a terminal, too.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import click
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 from rich.spinner import Spinner
 from rich.text import Text
@@ -19,6 +31,9 @@ from engine.model.display import display
 from engine.model.records import TaskEvent
 from engine.text import words
 from engine.text.cli_messages import say
+
+if TYPE_CHECKING:
+    from engine.export.exporter import ExportProgress
 
 
 class Progress(Protocol):
@@ -279,3 +294,36 @@ def failure_lines(command: Mapping[str, Any]) -> Iterator[str]:
     for name in ("url", "screenshot"):
         if told := failure.get(name):
             yield say(f"run.failed.{name}", told=display(str(told), 300))
+
+
+BAR_FROM_S: Final = 0.5  # a bar that goes at once is only a flash
+
+
+class ByteBar:
+    """Progress bar of the read bytes, on a terminal only."""
+
+    def __init__(self, watch: ExportProgress, *, shown: bool) -> None:
+        columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.fields[rows]}"))
+        self._bars = Bars(
+            *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+        )
+        self._bar = self._bars.add_task("", total=None, rows="")
+        self._began_s = time.monotonic()
+        if shown and sys.stderr.isatty():
+            watch.on_progress = self._show_progress
+
+    def _show_progress(self, rows: int, done: int, total: int) -> None:
+        if time.monotonic() - self._began_s < BAR_FROM_S:
+            return
+        self._bars.start()
+        said = say("export.so_far", n=rows) if rows else ""
+        self._bars.update(self._bar, completed=done, total=total, rows=said)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the bar while the block takes long; one that was not started prints no line."""
+        try:
+            yield
+        finally:
+            if self._bars.live.is_started:
+                self._bars.stop()

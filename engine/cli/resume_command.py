@@ -20,11 +20,10 @@ from engine.cli.calls import (
     settings_from,
     status_code,
 )
-from engine.cli.cancel import is_interactive
 from engine.cli.known_ids import complete_param, whole_task_id
 from engine.cli.options import Number, place_options
 from engine.cli.start import LOOK_S, follow, print_obstacle, print_refusal, report
-from engine.cli.streams import keep_task_without_reader
+from engine.cli.streams import is_interactive, keep_task_without_reader
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments

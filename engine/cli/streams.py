@@ -40,6 +40,11 @@ def repair_streams() -> None:
     _drop_failed_writes("stderr")
 
 
+def is_interactive() -> bool:
+    """Return whether a user can answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def keep_task_without_reader() -> None:
     """Let standard output drop what cannot be written, for commands whose task must go on."""
     _drop_failed_writes("stdout")
