@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from engine.cli import task_facts
+from engine.cli import task_commands
 from engine.cli.start import start
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
@@ -33,11 +33,11 @@ async def test_get_tells_how_many_pages_of_a_running_crawl_load_at_once(
     engine = Engine(settings, accepts=False)
     await engine.open()
     try:
-        waiting = await task_facts.fact_lines(engine, await engine.tasks.get(record.task_id))
+        waiting = await task_commands.fact_lines(engine, await engine.tasks.get(record.task_id))
         ledger.claim(record.task_id)
-        running = await task_facts.fact_lines(engine, await engine.tasks.get(record.task_id))
-        monkeypatch.setattr(task_facts, "MOST_SLICES", 1)
-        cut_short = await task_facts.fact_lines(engine, await engine.tasks.get(record.task_id))
+        running = await task_commands.fact_lines(engine, await engine.tasks.get(record.task_id))
+        monkeypatch.setattr(task_commands, "MOST_SLICES", 1)
+        cut_short = await task_commands.fact_lines(engine, await engine.tasks.get(record.task_id))
     finally:
         await engine.close(1)
         lease.release()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import task_facts
+from engine.cli import task_commands
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
@@ -27,7 +27,7 @@ async def test_get_tells_which_addresses_were_refused_and_why(home: Path) -> Non
     await engine.open()
     try:
         view = await engine.tasks.get(record.task_id)
-        lines = await task_facts.fact_lines(engine, view)
+        lines = await task_commands.fact_lines(engine, view)
     finally:
         await engine.close(1)
         lease.release()

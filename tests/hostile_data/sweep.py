@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from engine.cli import show, task_facts
+from engine.cli import show, task_commands
 from engine.cli.calls import json_text
-from engine.cli.goals import LINES
+from engine.cli.goal_lines import LINES
 from engine.cli.runs import _cells
 from engine.export.exporter import FORMATS, Order
 from engine.ledger.json_stream import Damaged
@@ -220,7 +220,7 @@ def _rows(look: LedgerReader, view: TaskView) -> int:
 
 
 async def _told(engine: Engine, view: TaskView) -> None:
-    lines = await task_facts.fact_lines(engine, view)
+    lines = await task_commands.fact_lines(engine, view)
     for line in [*lines, *show._task_lines(view, lines)]:
         line.encode()
     json_text(await task_data(engine, view)).encode()
