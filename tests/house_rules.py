@@ -48,7 +48,7 @@ SEAMS = {
 }
 URL_READERS = frozenset({"urlsplit", "urlparse", "urljoin", "urlunsplit", "urldefrag"})
 OTHER_ADDRESSES = {
-    "engine/sample/server.py": "the target of a request, whose other end reads it",
+    "engine/sample/site.py": "the target of a request, whose other end reads it",
     "gui/desktop/launch_request.py": "files that a desktop hands over as addresses",
 }
 # All that the window may know of the engine: its verbs, its records and its words.

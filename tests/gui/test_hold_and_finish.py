@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPushButton
 from engine.ledger.hold import hold_starts, read_hold, release_starts
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Health, Status, TaskRecord
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from gui.commands.hold_starts import HoldStarts
 from gui.desktop.finish_quit import FinishThenQuit
