@@ -9,8 +9,15 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QVBoxLayout
 
 from engine.model.display import display
-from engine.server.hosts.config_change import config_path, http_snippet
-from engine.server.hosts.host_table import HOSTS, LITERAL_TOKEN, TOKEN_VARIABLE, Host, Machine
+from engine.server.hosts.config_change import config_path
+from engine.server.hosts.host_table import (
+    HOSTS,
+    LITERAL_TOKEN,
+    TOKEN_VARIABLE,
+    Host,
+    Machine,
+    http_snippet,
+)
 from gui.context.window_context import WindowContext
 from gui.engine_link.program_server import ServerState, ServerStatus
 from gui.i18n import language
