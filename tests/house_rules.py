@@ -203,7 +203,8 @@ SPAWNERS = {
         "engine's loop, awaited at once"
     ),
     "engine/egress/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
-    "engine/service/router/ledger_router.py": "following each ledger beside, ended with its reader",
+    "engine/service/router/ledger_router.py": "closing a ledger beside, awaited by close()",
+    "engine/service/router/merging.py": "following each ledger beside, ended with its reader",
     "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
     "engine/service/maintenance.py": (
         "reaping now and then, ended by close(); asking tasks to stop, at the end of an engine"
@@ -253,7 +254,7 @@ BROAD_CATCHERS = {
     "engine/profiles/system_keyring.py": "each keyring of a system has errors of its own",
     "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/engine_link/scheduling.py": "TaskSet: any failure becomes a sentence in the window",
-    "engine/service/router/ledger_router.py": (
+    "engine/service/router/merging.py": (
         "one ledger must not stop the others' list: it is followed anew"
     ),
     "gui/startup/window_builder.py": (
