@@ -57,8 +57,8 @@ from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
 from gui.window.list_area import ListArea, SortMenu, WaysOut, follow_table
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
-from gui.window.meters import Meters
-from gui.window.status_bar import StatusBar, Trouble
+from gui.window.status_bar import Meters, StatusBar
+from gui.window.trouble_banner import Trouble
 
 Broken = Callable[[str, Exception], object]
 

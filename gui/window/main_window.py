@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from gui.start.launch_handling import LaunchHandler
     from gui.style.banners import Banner
     from gui.window.list_area import ListArea
-    from gui.window.status_bar import StatusBar, Trouble
+    from gui.window.status_bar import StatusBar
+    from gui.window.trouble_banner import Trouble
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560
 FIRST_SIZE = QSize(1180, 760)
