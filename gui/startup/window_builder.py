@@ -34,7 +34,7 @@ from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import Desk, WindowContext
-from gui.desktop.finish_quit import FinishThenQuit
+from gui.desktop.awaited_ends import FinishThenQuit
 from gui.desktop.notifications import make_bell
 from gui.details.page_tab import PageWatching
 from gui.details.panel import Details, RerunLinks, Several, add_tab_keys

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gui.commands.ledger_actions import LedgerDisplay
     from gui.commands.task_requests import Requests, StartedTaskSelector
     from gui.context.window_context import WindowContext
-    from gui.desktop.finish_quit import FinishThenQuit
+    from gui.desktop.awaited_ends import FinishThenQuit
     from gui.details.panel import Details
     from gui.engine_link.subscription import RepaintThrottle
     from gui.filters.active_filter import ActiveFilter
