@@ -51,11 +51,17 @@ from gui.style.accessibility import show_focus_ring
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
 from gui.style.widgets import arrange
-from gui.tasks.column_prefetch import ColumnPrefetch, ContractCounts
 from gui.tasks.columns import COLUMNS
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
-from gui.window.list_area import ListArea, SortMenu, WaysOut, follow_table
+from gui.window.list_area import (
+    ColumnPrefetch,
+    ContractCounts,
+    ListArea,
+    SortMenu,
+    WaysOut,
+    follow_table,
+)
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
 from gui.window.status_bar import Meters, StatusBar
 from gui.window.trouble_banner import Trouble
