@@ -26,8 +26,7 @@ from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrou
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
 from gui.commands.profiles_dialog import ProfileActions
-from gui.commands.rerunning import Replaying, Rerunning, Retrying
-from gui.commands.resume_crawls import Resuming
+from gui.commands.rerunning import Replaying, Rerunning, Resuming, Retrying
 from gui.commands.schedules_dialog import Scheduling
 from gui.commands.task_requests import CancelListed, Requests, StartedTaskSelector
 from gui.context.actions import OVERVIEW, Actions
