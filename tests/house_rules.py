@@ -34,9 +34,9 @@ SEAMS = {
     "tzlocal": ("engine/schedules/rules.py",),
     "send2trash": ("engine/service/pruning.py",),
     "jinja2": ("engine/export/report.py", "engine/server/api_page.py"),
-    "uvicorn": ("engine/server/connections.py", "engine/server/local_server.py"),
+    "uvicorn": ("engine/server/local_server.py",),
     "starlette": ("engine/server/",),
-    "websockets": ("engine/server/connections.py",),
+    "websockets": ("engine/server/local_server.py",),
     "mcp": ("engine/server/",),
     "xlsxwriter": ("engine/export/report.py",),
     "rich": ("engine/cli/",),
@@ -48,7 +48,7 @@ SEAMS = {
 }
 URL_READERS = frozenset({"urlsplit", "urlparse", "urljoin", "urlunsplit", "urldefrag"})
 OTHER_ADDRESSES = {
-    "engine/sample/server.py": "the target of a request, whose other end reads it",
+    "engine/sample/site.py": "the target of a request, whose other end reads it",
     "gui/desktop/launch_request.py": "files that a desktop hands over as addresses",
 }
 # All that the window may know of the engine: its verbs, its records and its words.
@@ -203,7 +203,8 @@ SPAWNERS = {
         "engine's loop, awaited at once"
     ),
     "engine/egress/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
-    "engine/service/router/ledger_router.py": "following each ledger beside, ended with its reader",
+    "engine/service/router/ledger_router.py": "closing a ledger beside, awaited by close()",
+    "engine/service/router/merging.py": "following each ledger beside, ended with its reader",
     "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
     "engine/service/maintenance.py": (
         "reaping now and then, ended by close(); asking tasks to stop, at the end of an engine"
@@ -214,9 +215,8 @@ SPAWNERS = {
     ),
     "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
     "engine/kinds/context.py": "tells what was refused; awaited at the end of its block",
-    "engine/service/engine.py": "warming, ended by close()",
+    "engine/service/engine.py": "warming, and following the hold, ended by close()",
     "engine/service/schedules.py": "starting what is due, ended by close()",
-    "engine/service/start_hold.py": "following the hold, ended by close()",
     "engine/service/requests.py": "accepting a task whose caller goes away; ended by close()",
     "engine/ledger/watch.py": "the keeper of the watch, ended by stop()",
     "engine/ledger/wait.py": "the look-out of one wait, ended with it",
@@ -255,7 +255,7 @@ BROAD_CATCHERS = {
     "engine/profiles/system_keyring.py": "each keyring of a system has errors of its own",
     "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/engine_link/scheduling.py": "TaskSet: any failure becomes a sentence in the window",
-    "engine/service/router/ledger_router.py": (
+    "engine/service/router/merging.py": (
         "one ledger must not stop the others' list: it is followed anew"
     ),
     "gui/startup/window_builder.py": (

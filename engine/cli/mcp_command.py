@@ -33,10 +33,9 @@ from engine.server.hosts.config_change import (
     config_path,
     plan_install,
     plan_uninstall,
-    stdio_snippet,
     write,
 )
-from engine.server.hosts.host_table import HOSTS, Host, Machine, ServerCommand
+from engine.server.hosts.host_table import HOSTS, Host, Machine, ServerCommand, stdio_snippet
 from engine.server.optional_libraries import import_server
 from engine.text.cli_messages import say
 from engine.verbs.json_answers import described

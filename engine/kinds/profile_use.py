@@ -14,9 +14,10 @@ from engine.kinds.spec import Tools
 from engine.model.addresses import address_of
 from engine.model.config import Settings
 from engine.model.errors import EngineError, Problem
-from engine.profiles.profile import host_of, profile_name
+from engine.profiles.profile import profile_name
 from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignIn
+from engine.profiles.storage_state import host_of
 from engine.secrets.given_secrets import Hidden
 
 PROFILE_HINT: Final = "The name of a profile (Tools → Profiles…)."

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from yarl import URL as YarlURL
 
     from engine.egress.proxy_listener import ProxyListener
-    from engine.profiles.profile import State
     from engine.profiles.sign_in import SignIn
+    from engine.profiles.storage_state import State
 
 
 MAX_FRAMES: Final = 100  # for each page, nested frames included; as in the browser engine

@@ -17,7 +17,8 @@ from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnread
 from engine.model.errors import EngineError
 from engine.model.records import Unreadable
 from engine.profiles import system_keyring
-from engine.profiles.profile import NAME, Profile, State, has_nothing, renewed, unchanged_since
+from engine.profiles.profile import NAME, Profile
+from engine.profiles.storage_state import State, has_nothing, renewed, unchanged_since
 
 FOLDER: Final = "profiles"
 STATES: Final = "states"

@@ -12,9 +12,9 @@ from typing import Any
 from engine.model import redact
 from engine.model.addresses import address_of
 from engine.model.errors import EngineError
-from engine.profiles.profile import (
+from engine.profiles.profile import Profile
+from engine.profiles.storage_state import (
     MAX_HIDDEN,
-    Profile,
     State,
     hidden_values,
     host_of,

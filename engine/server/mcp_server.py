@@ -2,6 +2,10 @@
 
 Built on the low-level server of the official SDK, because tools, their schemas and their checks
 come from our own tables. Serves the handshake of 2025 and the protocol of 2026-07-28.
+
+A client that names the Tasks extension (`io.modelcontextprotocol/tasks`, SEP-2663) gets a task
+handle from every start of long work. Its states are the ledger's: the task is a row of the window
+at once, and any later client finds it by its id.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import asyncio
 import base64
 import logging
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import mcp_types as types
@@ -17,22 +22,23 @@ import msgspec
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field
 
 from engine.agents.reply import ToolReply
 from engine.model.config import VERSION
-from engine.model.errors import EngineError
-from engine.model.records import ENVELOPE, TaskRecord
-from engine.server.mcp_resources import TaskResources
-from engine.server.mcp_tasks import TasksExtension
-from engine.server.prompts import get_prompt, list_prompts
+from engine.model.errors import EngineError, NotATaskId, TaskNotFound
+from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView, Unreadable
+from engine.model.status import updated_at
+from engine.server.mcp_resources import TaskResources, get_prompt, list_prompts
 from engine.server.tool_table import TOOL_NAMES, Tool, tools_of
 from engine.service.admission import client_name
 from engine.service.engine import Engine
 from engine.service.stop_plan import Stopped
 from engine.text import words
-from engine.verbs.json_answers import answer_data, described_for_programs
+from engine.verbs.json_answers import answer_data, described_for_programs, task_data
 from engine.verbs.model import CALLER, Caller
-from engine.verbs.program_verbs import settled
+from engine.verbs.program_verbs import USUAL_BYTES, result_data, settled
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +46,9 @@ Context = ServerRequestContext[Any, Any]
 
 NAME: Final = "openchrome-monitor"
 PROGRESS_S: Final = 0.5  # interval of progress notifications while a call waits
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+POLL_MS: Final = 1_000  # interval at which a client asks for a task
+CANCEL_REASON: Final = "cancelled by its client"
 INSTRUCTIONS: Final = (
     "Runs browser tasks in real Chromium and keeps them in a ledger that an operator watches. "
     "For one page: navigate, read_page, act. For many pages or long work: oc_task_start, then "
@@ -52,6 +61,11 @@ FAILED: Final = {
     "title": "Something went wrong",
     "message": "The program failed unexpectedly.",
     "advice": "Its log has the details; `octask doctor` names the log.",
+}
+_TASK_STATUS: Final[Mapping[str, str]] = {
+    Status.COMPLETED: "completed",
+    Status.FAILED: "completed",  # `failed` is for errors of the protocol; the result has isError
+    Status.CANCELLED: "cancelled",
 }
 
 
@@ -238,3 +252,131 @@ def _listed(tool: Tool) -> types.Tool:
             open_world_hint=tool.opens_web,
         ),
     )
+
+
+class TaskParams(types.RequestParams):
+    """Parameters of `tasks/get` and `tasks/cancel`."""
+
+    task_id: str
+
+
+class UpdateParams(TaskParams):
+    """Parameters of `tasks/update`; our tasks ask for no input."""
+
+    input_responses: dict[str, Any] = Field(default_factory=dict)
+
+
+class TasksExtension:
+    """The methods of the extension on one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add_to(self, server: Server[Any]) -> None:
+        """Offer the extension and its methods."""
+        server.extensions[TASKS_EXTENSION] = {}
+        server.add_request_handler("tasks/get", TaskParams, self._get)
+        server.add_request_handler("tasks/update", UpdateParams, self._update)
+        server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
+
+    def applies_to(self, ctx: Context) -> bool:
+        """Return whether this request may be answered with a task handle."""
+        return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and _is_declared(ctx)
+
+    async def handle(self, task_id: str) -> dict[str, Any]:
+        """Return the handle of a task that is on disk."""
+        view = await self._engine.tasks.get(task_id)
+        return {"resultType": "task", **_task(view)}
+
+    async def _get(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
+        _require_extension(ctx)
+        view = await self._view(params.task_id)
+        found = _task(view)
+        if found["status"] == "completed":
+            found["result"] = await self._result(view)
+        return found
+
+    async def _update(self, ctx: Context, params: UpdateParams) -> dict[str, Any]:
+        """Acknowledge; no request for input is ever open, and unknown keys are ignored."""
+        _require_extension(ctx)
+        await self._view(params.task_id)
+        return {}
+
+    async def _cancel(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
+        _require_extension(ctx)
+        view = await self._view(params.task_id)
+        try:
+            await self._engine.commands.cancel(view.task_id, CANCEL_REASON)
+        except EngineError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        return {}
+
+    async def _view(self, task_id: str) -> TaskView:
+        try:
+            return await self._engine.tasks.get(task_id)
+        except (NotATaskId, TaskNotFound) as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        except EngineError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+
+    async def _result(self, view: TaskView) -> dict[str, Any]:
+        """Return the tool's result: the ended task with the first part of its result."""
+        data = await task_data(self._engine, view)
+        entry = view.entry
+        if isinstance(entry, TaskRecord):
+            limits = {"cursor": "", "limit": 20, "max_bytes": USUAL_BYTES}
+            data |= await result_data(self._engine, view.task_id, limits)
+        failed = isinstance(entry, Unreadable) or entry.status == Status.FAILED
+        return {
+            "content": [{"type": "text", "text": msgspec.json.encode(data).decode()}],
+            "structuredContent": data,
+            "isError": failed,
+        }
+
+
+def _task(view: TaskView) -> dict[str, Any]:
+    """Return a task in the extension's shape, without its result."""
+    entry = view.entry
+    return {
+        "taskId": view.task_id,
+        "status": "completed"
+        if isinstance(entry, Unreadable)
+        else _TASK_STATUS.get(entry.status, "working"),
+        "statusMessage": _status_message(view),
+        "createdAt": _iso(entry.created_at),
+        "lastUpdatedAt": _iso(updated_at(view) or entry.created_at),
+        "ttlMs": None,
+        "pollIntervalMs": POLL_MS,
+    }
+
+
+def _status_message(view: TaskView) -> str:
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return entry.reason
+    said = words.status_word(view)
+    if progress := words.progress(entry.kind, view.units):
+        said = f"{said}, {progress}"
+    return said if entry.error is None else f"{said}: {entry.error.message}"
+
+
+def _iso(ms: float) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):  # another program may have written any number
+        return datetime.fromtimestamp(0, UTC).isoformat(timespec="milliseconds")
+
+
+def _is_declared(ctx: Context) -> bool:
+    capabilities = ctx.session.client_capabilities
+    return TASKS_EXTENSION in ((capabilities.extensions if capabilities else None) or {})
+
+
+def _require_extension(ctx: Context) -> None:
+    """Raise unless the client declared the extension."""
+    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found", data=ctx.method)
+    if not _is_declared(ctx):
+        required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+        message = "Missing required client capability"
+        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data=required)

@@ -43,7 +43,7 @@ from engine.model.status import moment
 from engine.service.feed import Batch
 from engine.service.maintenance import LedgerContext, TaskChanges
 from engine.service.queries import TaskQueries
-from engine.service.router.ledger_router import Merging
+from engine.service.router.merging import Merging
 
 log = logging.getLogger(__name__)
 

@@ -20,19 +20,18 @@ from engine.model.errors import EngineError, InvalidArguments, PageError, Proble
 from engine.model.records import Unreadable
 from engine.pages.custom_fields import FieldRule, is_selector
 from engine.pages.fetch import Fetched, PageOptions
-from engine.profiles.cookie_file import read_cookie_file
 from engine.profiles.profile import (
     MAX_SITES,
     Profile,
     ProfileRequest,
     SignInSeen,
-    host_of,
     profile_name,
     profile_of,
     site_hosts,
 )
 from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignIn
+from engine.profiles.storage_state import host_of, read_cookie_file
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance

@@ -35,7 +35,7 @@ from engine.model.records import (
 )
 from engine.results.findings import Findings
 from engine.service.feed import Batch, Feed
-from engine.service.router.ledger_router import Merging
+from engine.service.router.merging import Merging
 
 if TYPE_CHECKING:
     from engine.query import Filter

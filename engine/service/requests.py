@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,14 +30,13 @@ from engine.model.ledger_ids import SIGN
 from engine.model.records import (
     ENVELOPE,
     PAGES_NAME,
-    ScheduleLink,
     TaskId,
     TaskRecord,
     Unreadable,
 )
 from engine.results.file_reader import TaskFileReader
 from engine.results.units import Unit, UnitState, whole_name
-from engine.schedules.run_changes import ChangesObserver
+from engine.schedules.scheduled_run import ChangesObserver, ScheduledRun
 from engine.service import rerun
 from engine.service.admission import (
     NO_TERMS,
@@ -64,19 +63,6 @@ from engine.service.rerun import (
 from engine.service.resuming import ResumeFate, ResumePlan, resume_fate, resume_plan, successors
 from engine.service.resuming import refusal as resume_refusal
 from engine.service.worker_process import detach, needs_this_process
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledRun:
-    """Claimed run of a schedule: its task gets exactly this id.
-
-    `confirm` records that the task exists, before anything of it runs.
-    """
-
-    link: ScheduleLink
-    task_id: str
-    parent: str | None
-    confirm: Callable[[], None]
 
 
 class TaskRequests:

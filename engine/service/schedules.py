@@ -39,11 +39,12 @@ from engine.schedules.schedule import (
     StoredRequest,
 )
 from engine.schedules.schedule_store import ScheduleRunGoing, ScheduleStore
+from engine.schedules.scheduled_run import ScheduledRun
 from engine.service import drafts
 from engine.service.admission import MAX_NAME, admit
 from engine.service.maintenance import LedgerContext
 from engine.service.queries import TaskQueries
-from engine.service.requests import ScheduledRun, TaskRequests
+from engine.service.requests import TaskRequests
 from engine.service.rerun import Asked
 from engine.service.worker_process import needs_this_process
 

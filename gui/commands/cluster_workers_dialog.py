@@ -16,7 +16,7 @@ from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.style.accessibility import InOrder
 from gui.style.questions import BUTTON
-from gui.style.sortable_list import Cell, Head, SortableList
+from gui.style.record_list import Cell, Head, SortableList
 from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 

@@ -23,7 +23,7 @@ from gui.desktop.launch_request import come_forward
 from gui.style.questions import Question
 
 if TYPE_CHECKING:
-    from gui.desktop.finish_quit import FinishThenQuit
+    from gui.desktop.awaited_ends import FinishThenQuit
     from gui.desktop.tray_presence import Presence, Tray
 
 

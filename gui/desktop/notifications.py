@@ -32,7 +32,7 @@ from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import clock, count
 from gui.context.window_context import WindowContext
-from gui.desktop.end_notices import EndNotices
+from gui.desktop.awaited_ends import EndNotices
 from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder, announce
 from gui.style.icons import glyph, icon

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QFileDialog,
     QHBoxLayout,
+    QLineEdit,
     QMenu,
     QPushButton,
-    QTableView,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -27,15 +26,16 @@ from engine.model.errors import EngineError
 from engine.model.ledger_ids import plain_id
 from engine.service.engine import Engine
 from engine.text import words
-from engine.text.words import size_words
+from engine.text.words import count, size_words
 from gui.context.window_context import Desk, TimeRange
 from gui.details.details_tab import EDGES, PartBar
-from gui.details.event_model import OTHER, EventModel
-from gui.details.find_bar import EventFinder, FindBar
+from gui.details.event_table import OTHER, EventFinder, EventModel, EventTable
+from gui.engine_link.scheduling import Debounce
 from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
+from gui.style.accessibility import clearable
 from gui.style.questions import documents
-from gui.style.tables import marked_rows, show_plain_rows
+from gui.style.tables import marked_rows
 from gui.style.theme import plain_keys, plain_tip
 from gui.style.widgets import ElidedLabel, EmptyNote, arrange
 
@@ -69,7 +69,7 @@ class Chips(QWidget):
             chip = self._chips.get(kind) or self._add(kind)
             name = words.say("events.other") if kind == OTHER else kind_name(kind)
             name = plain_keys(elide_right(name, _NAME_CHARS))
-            chip.setText(words.say("events.chip", name=name, count=words.count(number)))
+            chip.setText(words.say("events.chip", name=name, count=count(number)))
         self._place()
 
     def show_all(self) -> None:
@@ -104,89 +104,139 @@ class Chips(QWidget):
         return frozenset(kind for kind, chip in self._chips.items() if not chip.isChecked())
 
 
-# Table of events, which distinguishes scrolling by the user from added rows.
+# Search bar, with progress.
 
-_TIME_CHARS, _KIND_CHARS = 14, 20
+PAUSE_MS = 250  # pause of typing before a search starts
+_LEAST_CHARS, _MOST_CHARS, _TOLD_CHARS = 20, 40, 14
 
 
-class EventTable(QTableView):
-    """Event table: `scrolled_by_hand` on scrolling by the user; Find keys emit `find_wanted`."""
+class FindBar(QWidget):
+    """Search bar: `wanted` carries the text after a pause, `stepped` 1 or -1, `left` on Esc."""
 
-    scrolled_by_hand = Signal(bool)
-    resized = Signal()
-    find_wanted = Signal()
+    wanted = Signal(str)
+    stepped = Signal(int)
+    left = Signal()
 
-    def __init__(self, model: EventModel, parent: QWidget | None = None) -> None:
+    def __init__(self, finder: EventFinder, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._events = model
-        self.setModel(model)
-        self.setAccessibleName(words.say("details.events"))
-        show_plain_rows(self)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        header = self.horizontalHeader()
-        header.setStretchLastSection(True)
+        self._finder = finder
+        self.field = _Field(self)
+        clearable(self.field)
+        self.field.setPlaceholderText(self.tr("Find in all events (F3)"))
+        self.field.setAccessibleName(self.tr("Find in all events"))
         character = self.fontMetrics().averageCharWidth()
-        header.resizeSection(0, _TIME_CHARS * character + 16)
-        header.resizeSection(1, _KIND_CHARS * character)
-        self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
-        self._by_hand = False
-        self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
+        self.field.setMinimumWidth(_LEAST_CHARS * character)
+        self.field.setMaximumWidth(_MOST_CHARS * character)
+        self._previous = self._button("▲", self.tr("Previous match (Shift+F3)"))
+        self._next = self._button("▼", self.tr("Next match (F3)"))
+        self._stop = self._button("✕", self.tr("Stop searching"))
+        self._told = ElidedLabel("muted", self, least=_TOLD_CHARS)
+        self._pause = Debounce(self, PAUSE_MS, self.settle)
+        self._current = 0
+        self._lay_out()
+        self._connect()
+        self._show_state()
 
-    def current_place(self) -> int:
-        """Return the byte position of the current event; -1 without one."""
-        index = self.currentIndex()
-        return self._events.row_at(index.row()).place if index.isValid() else -1
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self.field, 20)
+        for button in (self._previous, self._next, self._stop):
+            row.addWidget(button)
+        row.addWidget(self._told, 10)
+        row.addStretch(1)  # for the rest of the width
 
-    def show_row(self, row: int) -> None:
-        """Select this event and scroll it to the centre."""
-        index = self.model().index(row, 0)
-        self.setCurrentIndex(index)
-        self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+    def _connect(self) -> None:
+        self.field.textChanged.connect(self._pause.request)
+        self.field.returnPressed.connect(lambda: self.step(1))
+        self.field.stepped.connect(self.step)
+        self.field.left.connect(self.left)
+        self._previous.clicked.connect(lambda: self.step(-1))
+        self._next.clicked.connect(lambda: self.step(1))
+        self._stop.clicked.connect(self._finder.stop)
+        self._finder.changed.connect(self._show_state)
 
-    def scroll_by(self, rows: int) -> None:
-        """Scroll by rows that were added or removed above the visible ones."""
-        self.updateGeometries()  # else the scroll bar keeps its old maximum
-        bar = self.verticalScrollBar()
-        bar.setValue(bar.value() + rows)
+    def settle(self) -> None:
+        """Search the current text without waiting for the pause."""
+        self._pause.cancel()
+        if self.field.text().strip() != self._finder.text:
+            self.wanted.emit(self.field.text().strip())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.resized.emit()
+    def step(self, way: int) -> None:
+        """Go to the next match (1) or the previous one (-1); without a text focus the field."""
+        self.settle()
+        if self._finder.text:
+            self.stepped.emit(way)
+        else:
+            self.begin()
 
-    def event(self, event: QEvent) -> bool:
-        override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if override and _is_find(event):
-            event.accept()  # else the window's action handles it
-            return True
-        return super().event(event)
+    def begin(self) -> None:
+        """Focus the field and select its text."""
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.field.selectAll()
+
+    def show_current(self, number: int) -> None:
+        """Set the number of the current match; 0 for none."""
+        self._current = number
+        self._show_state()
+
+    def _button(self, sign: str, name: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setText(sign)
+        button.setToolTip(plain_tip(name))
+        button.setAccessibleName(name)
+        button.setAutoRaise(True)
+        return button
+
+    def _show_state(self) -> None:
+        finder = self._finder
+        found = bool(finder.places)
+        self._previous.setEnabled(found)
+        self._next.setEnabled(found)
+        self._stop.setVisible(finder.busy)
+        self._told.show_text(self._words())
+        self._told.setVisible(bool(self._told.text()))
+
+    def _words(self) -> str:
+        finder = self._finder
+        if not finder.text:
+            return ""
+        number = count(len(finder.places))
+        if finder.busy:
+            return self.tr("{0} found, {1} % searched").format(number, finder.percent)
+        if finder.stopped:
+            return self.tr("{0} found, stopped at {1} %").format(number, finder.percent)
+        if finder.too_many:
+            return self.tr("the first {0} matches").format(number)
+        if not finder.places:
+            return self.tr("not found")
+        if self._current:
+            return self.tr("{0} of {1}").format(count(self._current), number)
+        return (
+            self.tr("1 found") if len(finder.places) == 1 else self.tr("{0} found").format(number)
+        )
+
+
+class _Field(QLineEdit):
+    """Search field: Down and Up step between matches; Esc clears, then leaves."""
+
+    stepped = Signal(int)
+    left = Signal()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if _is_find(event):
-            self.find_wanted.emit()
-            return
-        before = self.verticalScrollBar().value()
-        super().keyPressEvent(event)
-        # A key moves the current row, which scrolls the table without an action.
-        if self.verticalScrollBar().value() != before:
-            self._judge()
-
-    def _tell(self, started: bool) -> None:
-        # An action (wheel, key, drag) is signalled before the bar moves; added rows move the bar
-        # without an action.
-        if started:
-            self._by_hand = True
-            return
-        if self._by_hand:
-            self._by_hand = False
-            self._judge()
-
-    def _judge(self) -> None:
-        bar = self.verticalScrollBar()
-        self.scrolled_by_hand.emit(bar.value() >= bar.maximum())
-
-
-def _is_find(event: QEvent) -> bool:
-    return isinstance(event, QKeyEvent) and event.matches(QKeySequence.StandardKey.Find)
+        key = event.key()
+        if key == Qt.Key.Key_Escape:
+            if self.text():
+                self.clear()
+            else:
+                self.left.emit()
+        elif key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
+            self.stepped.emit(1 if key == Qt.Key.Key_Down else -1)
+        elif key == Qt.Key.Key_Return and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.stepped.emit(-1)
+        else:
+            super().keyPressEvent(event)
 
 
 class Events(QWidget):
@@ -391,9 +441,9 @@ class Events(QWidget):
         self._nothing.tell("" if self.model.total else words.say("events.none"))
         plural = "events.skipped.one" if self._lost == 1 else "events.skipped"
         self._skipped.setVisible(self._lost > 0)
-        self._skipped.show_text(words.say(plural, count=words.count(self._lost)))
+        self._skipped.show_text(words.say(plural, count=count(self._lost)))
         self.pill.setVisible(self._unseen > 0)
-        self.pill.setText(words.say("events.new", count=words.count(self._unseen)))
+        self.pill.setText(words.say("events.new", count=count(self._unseen)))
         self._place_pill()
         if not self.part.is_place:
             self.counted.emit(self.model.total)

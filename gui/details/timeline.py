@@ -39,7 +39,7 @@ from engine.service.engine import Engine
 from engine.text.words import clock, count, took
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES, DetailTab
-from gui.details.event_model import EventModel
+from gui.details.event_table import EventModel
 from gui.details.timeline_spans import (
     BAR,
     BEGAN,

@@ -1,20 +1,17 @@
-"""Columns of unit tables, the words for states of units, and the filter chips by kind of row."""
+"""Columns of unit tables, and the words for states of units."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from PySide6.QtCore import QCoreApplication, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
+from PySide6.QtCore import QCoreApplication
 
 from engine.results.unit_filter import UNIT_FIELDS, facts_of
 from engine.results.units import Unit, UnitState
 from engine.text.messages import retold
 from engine.text.words import count, size_words, took
-from gui.style.theme import plain_keys
-from gui.style.widgets import arrange
 
 TONES: Final = {
     "done": "good",
@@ -328,47 +325,3 @@ def search_example(column: UnitColumn) -> str:
     """Return a term that searches this column, `words:<100`; "" where there is none."""
     name = _FIELDS.get(column.key, column.key)
     return f"{name}:{UNIT_FIELDS[name].example}" if name in UNIT_FIELDS else ""
-
-
-class KindChips(QWidget):
-    """Row of filter chips; `changed` carries the checked kinds. Kinds without rows are hidden."""
-
-    changed = Signal(object)
-
-    def __init__(
-        self, order: Sequence[str], word: Callable[[str], str], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._word, self._order = word, tuple(order)
-        self._chips: dict[str, QToolButton] = {}
-        self.setAccessibleName(self.tr("Which rows are shown"))
-        self._row = arrange(QHBoxLayout(self), margins=0, spacing=4)
-        for kind in self._order:
-            self._add(kind)
-
-    @property
-    def wanted(self) -> frozenset[str]:
-        return frozenset(kind for kind, chip in self._chips.items() if chip.isChecked())
-
-    def clear(self) -> None:
-        """Uncheck all chips for another task."""
-        for chip in self._chips.values():
-            chip.blockSignals(True)
-            chip.setChecked(False)
-            chip.blockSignals(False)
-
-    def show_counts(self, kinds: Mapping[str, int]) -> None:
-        for kind, chip in self._chips.items():
-            number = kinds.get(kind, 0)
-            text = self.tr("{0} ({1})").format(self._word(kind), count(number))
-            chip.setText(plain_keys(text))
-            chip.setVisible(number > 0 or chip.isChecked())
-
-    def _add(self, kind: str) -> None:
-        chip = QToolButton(self)
-        chip.setCheckable(True)
-        chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        chip.toggled.connect(lambda _: self.changed.emit(self.wanted))
-        chip.hide()
-        self._row.addWidget(chip)
-        self._chips[kind] = chip

@@ -20,16 +20,14 @@ from engine.results.unit_filter import UnitFilter
 from engine.results.units import Unit, UnitPart, UnitState
 from engine.text.words import count
 from gui.context.window_context import Desk
-from gui.details.column_choice import ColumnChoice
 from gui.details.details_tab import EDGES, DetailTab, PartBar
-from gui.details.filter_mistake import FilterMistake
+from gui.details.unit_bars import ColumnChoice, FilterMistake, KindChips, UnitStrip, is_address
 from gui.details.unit_columns import (
     ITEM_COLUMNS,
     KEYS_OF_NAMES,
     PROSE,
     REASONS,
     TONES,
-    KindChips,
     UnitColumn,
     kind_word,
     search_example,
@@ -37,7 +35,6 @@ from gui.details.unit_columns import (
     title_of,
     width_of,
 )
-from gui.details.unit_strip import UnitStrip, is_address
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field

@@ -47,7 +47,7 @@ from engine.text.words import clock, count, status_word
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
 from gui.details.screenshots import PicturePane
-from gui.details.unit_columns import KindChips
+from gui.details.unit_bars import KindChips
 from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable

@@ -1,23 +1,19 @@
-"""Settings dialog with search and the shortcut editor; changes apply immediately."""
+"""Settings dialog with search; changes apply immediately."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QKeySequenceEdit,
     QListWidget,
     QPushButton,
     QScrollArea,
     QStackedWidget,
-    QTreeWidget,
-    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -37,103 +33,12 @@ from gui.settings.setting_controls import (
     control_for,
 )
 from gui.settings.setting_pages import Item, Page, SettingPages
-from gui.settings.shortcuts import Shortcuts, plain, shown
+from gui.settings.setting_parts import ShortcutEditor
+from gui.settings.shortcuts import Shortcuts
 from gui.style.accessibility import InOrder, search_field
 from gui.style.fuzzy_match import score
 from gui.style.theme import heading, plain_label
 from gui.style.widgets import arrange
-
-KEY = Qt.ItemDataRole.UserRole
-LIST_HEIGHT = 260
-KEYS_WIDTH = 210  # Wide enough for the placeholder text
-
-
-class ShortcutEditor(WidePart):
-    """Editor of shortcuts; a key that belongs to another action is refused with its name."""
-
-    def __init__(self, ctx: WindowContext, shortcuts: Shortcuts) -> None:
-        super().__init__(ctx)
-        self._acts = ctx.actions
-        self._shortcuts = shortcuts
-        self._list = self._make_list()
-        self._field = QKeySequenceEdit(self)
-        self._field.setMaximumSequenceLength(1)
-        self._field.setMinimumWidth(KEYS_WIDTH)
-        self._field.setAccessibleName(self.tr("New keys for the chosen action"))
-        self._row.insertWidget(0, self._field)
-        self._set = self.add(self.tr("Use these keys"))
-        self._none = self.add(self.tr("No keys"))
-        self._usual = self.add(self.tr("Reset"))
-        self.fill_up()
-        column = self.layout()
-        assert column is not None
-        column.removeWidget(self.said)
-        column.addWidget(self._list)
-        column.addWidget(self.said)
-        self._fill()
-        self._list.currentItemChanged.connect(lambda *_: self._show_chosen())
-        self._set.clicked.connect(self._choose)
-        self._none.clicked.connect(lambda: self._shortcuts.choose(self._key, []))
-        self._usual.clicked.connect(lambda: self._shortcuts.restore(self._key))
-        self._shortcuts.changed.connect(self._show_keys)
-
-    def _make_list(self) -> QTreeWidget:
-        made = QTreeWidget(self)
-        made.setRootIsDecorated(False)
-        made.setUniformRowHeights(True)
-        made.setHeaderLabels([self.tr("Action"), self.tr("Keys")])
-        made.setAccessibleName(self.tr("Actions and their keys"))
-        made.setMinimumHeight(LIST_HEIGHT)
-        return made
-
-    def terms(self) -> list[str]:
-        return [plain(self._acts[key].text()) for key in self._acts]
-
-    def _fill(self) -> None:
-        for key in self._acts:
-            item = QTreeWidgetItem([plain(self._acts[key].text()), ""])
-            item.setData(0, KEY, key)
-            self._list.addTopLevelItem(item)
-        self._list.setColumnWidth(0, 300)
-        self._list.setCurrentIndex(self._list.model().index(0, 0))
-        self._show_keys()
-
-    @property
-    def _key(self) -> str:
-        item = self._list.currentItem()
-        return str(item.data(0, KEY)) if item is not None else ""
-
-    def _show_keys(self) -> None:
-        for at in range(self._list.topLevelItemCount()):
-            item = self._list.topLevelItem(at)
-            assert item is not None
-            key = str(item.data(0, KEY))
-            words = shown(self._shortcuts.keys(key))
-            if self._shortcuts.is_changed(key):
-                words = self.tr("{0} (changed)").format(words or self.tr("none"))
-            item.setText(1, words)
-        self._show_chosen()
-
-    def _show_chosen(self) -> None:
-        self._field.clear()
-        self.say("")
-        self._usual.setEnabled(self._shortcuts.is_changed(self._key))
-        self._none.setEnabled(bool(self._shortcuts.keys(self._key)))
-
-    def _choose(self) -> None:
-        keys = self._field.keySequence().toString(QKeySequence.SequenceFormat.PortableText)
-        owner = self._shortcuts.owner(keys, self._key) if keys else ""
-        if not keys:
-            self.say(self.tr("Press the new keys in the field first."), "warning")
-        elif owner:
-            words = self.tr("{0} belongs to “{1}”. Choose other keys there first.")
-            self.say(words.format(shown([keys]), plain(self._acts[owner].text())), "warning")
-        elif self._shortcuts.would_be_typed(keys):
-            words = self.tr("{0} alone is needed where one types. Add Ctrl or Alt.")
-            self.say(words.format(shown([keys])), "warning")
-        else:
-            self._shortcuts.choose(self._key, [keys])
-
 
 SIZE = QSize(780, 520)
 NAME_HEIGHT = 26

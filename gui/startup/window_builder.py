@@ -26,15 +26,14 @@ from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrou
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
 from gui.commands.profiles_dialog import ProfileActions
-from gui.commands.rerunning import Replaying, Rerunning, Retrying
-from gui.commands.resume_crawls import Resuming
+from gui.commands.rerunning import Replaying, Rerunning, Resuming, Retrying
 from gui.commands.schedules_dialog import Scheduling
 from gui.commands.task_requests import CancelListed, Requests, StartedTaskSelector
 from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import Desk, WindowContext
-from gui.desktop.finish_quit import FinishThenQuit
+from gui.desktop.awaited_ends import FinishThenQuit
 from gui.desktop.notifications import make_bell
 from gui.details.page_tab import PageWatching
 from gui.details.panel import Details, RerunLinks, Several, add_tab_keys
@@ -51,14 +50,20 @@ from gui.style.accessibility import show_focus_ring
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
 from gui.style.widgets import arrange
-from gui.tasks.column_prefetch import ColumnPrefetch, ContractCounts
 from gui.tasks.columns import COLUMNS
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
-from gui.window.list_area import ListArea, SortMenu, WaysOut, follow_table
+from gui.window.list_area import (
+    ColumnPrefetch,
+    ContractCounts,
+    ListArea,
+    SortMenu,
+    WaysOut,
+    follow_table,
+)
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
-from gui.window.meters import Meters
-from gui.window.status_bar import StatusBar, Trouble
+from gui.window.status_bar import Meters, StatusBar
+from gui.window.trouble_banner import Trouble
 
 Broken = Callable[[str, Exception], object]
 

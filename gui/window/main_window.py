@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gui.commands.ledger_actions import LedgerDisplay
     from gui.commands.task_requests import Requests, StartedTaskSelector
     from gui.context.window_context import WindowContext
-    from gui.desktop.finish_quit import FinishThenQuit
+    from gui.desktop.awaited_ends import FinishThenQuit
     from gui.details.panel import Details
     from gui.engine_link.subscription import RepaintThrottle
     from gui.filters.active_filter import ActiveFilter
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from gui.start.launch_handling import LaunchHandler
     from gui.style.banners import Banner
     from gui.window.list_area import ListArea
-    from gui.window.status_bar import StatusBar, Trouble
+    from gui.window.status_bar import StatusBar
+    from gui.window.trouble_banner import Trouble
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560
 FIRST_SIZE = QSize(1180, 760)

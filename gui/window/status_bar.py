@@ -1,31 +1,45 @@
-"""The engine's health: the status bar, and banners for problems with their solutions."""
+"""Status bar: the engine's health, the folder, and meters of throughput and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
+from PySide6.QtCore import QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
 
-from engine.browser.chromium.locate import Found
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display, elide_middle
-from engine.model.errors import EngineError, TaskNotFound
-from engine.model.records import Health
+from engine.model.records import LIVE, Health, TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.service.feed import Batch
 from engine.text.messages import retold
-from engine.text.words import count
+from engine.text.words import clock, count, size_words
+from gui.context.window_context import WindowContext
 from gui.engine_link.program_server import ServerState, ServerStatus
 from gui.i18n import language
-from gui.style.banners import Banner, Choice
 from gui.style.icons import wear
-from gui.style.theme import MOST_CHARS, TonedLabel, from_home, plain_keys, plain_label, plain_tip
+from gui.style.theme import (
+    MOST_CHARS,
+    TonedLabel,
+    from_home,
+    plain_keys,
+    plain_label,
+    plain_tip,
+    tone,
+)
 from gui.style.widgets import arrange
 
 ROOT_CHARS, ROOM_CHARS, LEAST_CHARS = 60, 30, 14  # ROOM_CHARS: beside the meters
 SPACING = 8  # Pixels around each part
 BROWSER_CHARS = 60
+MINUTES: Final = 30
+MINUTE_S: Final = 60.0
+LOOK_MS: Final = 5_000  # interval of the figures; at a second, the numbers would flicker
+BAR_WIDTH, BAR_HEIGHT = 3, 16
 
 
 class _Sign(QWidget):
@@ -258,182 +272,174 @@ def _rule(parent: QWidget) -> QFrame:
     return rule
 
 
-MOST_LISTED = 5
-MOST_OFFERED = 2  # Browsers with a button in the banner
+class Throughput:
+    """Finished units of all listed tasks, by minute.
 
-
-class Trouble(QObject):
-    """Show the problems of the ledger; a problem closed by the user stays hidden.
-
-    A closed message about a missing browser does not return in this session. `download_wanted`,
-    `browser_wanted` (choose a program) and `use_wanted` (a path) request another browser.
+    Units that a task had before it was first seen do not count, unless it began later than this
+    count. Source: the views of the live list, which have the total of each task.
     """
 
-    download_wanted = Signal()
-    browser_wanted = Signal()
-    use_wanted = Signal(str)
+    def __init__(self, now_s: float) -> None:
+        self.since_s = now_s
+        self._minute = now_s // MINUTE_S
+        self._minutes: deque[int] = deque([0] * MINUTES, maxlen=MINUTES)
+        self._done: dict[str, int] = {}  # tasks whose units count
 
-    def __init__(
-        self, banner: Banner, open_folder: Callable[[], object], look_again: Callable[[], object]
-    ) -> None:
-        super().__init__(banner)
-        self._banner = banner
-        self._open_folder, self._look_again = open_folder, look_again
-        self._lasting = ""
-        self._health: Health | None = None
-        self._passing = self._closed = self._missing = False
-        self._installed: Sequence[Found] = ()
-        self._downloading = self._browser_closed = False
-        banner.closed.connect(self._close)
+    def add(self, views: Iterable[TaskView], now_s: float) -> None:
+        """Count the units that these tasks finished since their last views."""
+        known, finished = self._done, 0
+        for view in views:  # 100,000 while a ledger loads: a known task costs no call
+            task_id, units = view.entry.task_id, view.units
+            done = 0 if units is None else units.done
+            before = known.get(task_id)
+            if before is None:
+                if (before := self._first(view, done)) is None:
+                    continue
+                known[task_id] = before
+            if done > before:
+                finished += done - before
+                known[task_id] = done
+        if finished:
+            self._advance(now_s)
+            self._minutes[-1] += finished
 
-    def show_health(self, health: Health) -> None:
-        """Show the current problem, or hide a resolved one."""
-        lasting = self._name_of(health)
-        if lasting == self._lasting:
-            return
-        self._lasting, self._health, self._closed = lasting, health, False
-        if lasting or not self._passing:
-            self._passing = False
-            self._tell_lasting()
+    def _first(self, view: TaskView, done: int) -> int | None:
+        """Return the units that do not count; None for a task that ended before."""
+        entry = view.entry
+        if type(entry) is not TaskRecord:
+            return None
+        if entry.created_at >= self.since_s * 1000:
+            return 0  # it may have ended before anything was heard of it
+        return done if entry.status in LIVE else None
 
-    def show_error(self, error: EngineError) -> None:
-        self._tell_passing(language.title(error), language.told(error))
+    def forget(self, task_id: str) -> None:
+        """Drop a removed task."""
+        self._done.pop(task_id, None)
 
-    def offer_browsers(self, installed: Sequence[Found]) -> None:
-        """Offer these browsers where none is found."""
-        self._installed = installed
-        if self._lasting == "missing" and not self._passing:
-            self._tell_lasting()
+    def minutes(self, now_s: float) -> tuple[int, ...]:
+        """Return the units of the last 30 minutes, the current one last."""
+        self._advance(now_s)
+        return tuple(self._minutes)
 
-    def begin_download(self) -> None:
-        """Hide the message about a browser while one is downloaded."""
-        self._downloading, self._passing = True, False
-        self._tell_lasting()
+    def per_minute(self, now_s: float) -> float:
+        """Return the rate of the last two minutes at most, which the current one begins."""
+        *_, last, current = self.minutes(now_s)
+        passed_s = min(now_s - self.since_s, MINUTE_S + now_s % MINUTE_S)
+        return (last + current) * MINUTE_S / max(passed_s, 5.0)
 
-    def end_download(self, error: EngineError | None) -> None:
-        """Show the error of a download, or return to the lasting problem."""
-        self._downloading = False
-        if error is None:
-            self._tell_lasting()
-        else:
-            self.show_browser_error(error)
+    def _advance(self, now_s: float) -> None:
+        minute = now_s // MINUTE_S
+        steps = int(min(max(0, minute - self._minute), MINUTES))
+        self._minutes.extend([0] * steps)
+        self._minute = max(self._minute, minute)
 
-    def show_browser_error(self, error: EngineError) -> None:
-        """Show why there is no browser, with the ways to one."""
-        self._tell_passing(language.title(error), language.told(error), self._ways_to_browser())
 
-    def show_missing(self, error: TaskNotFound) -> None:
-        """Report a missing task of a link or another start, with places to look."""
-        words = self.tr("It was removed, or it stands in another ledger: open that one’s folder.")
-        choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
-        said = f"{language.sentence(error)} {words}"
-        self._tell_passing(language.title(error), said, choices)
-        self._missing = True
+class Sparkline(QToolButton):
+    """Bars of the last 30 minutes; a click asks for the statistics."""
 
-    def hide_missing(self) -> None:
-        """Hide the report of `show_missing`, because another task is shown or started."""
-        if self._missing and self._passing:
-            self._passing = False
-            self._tell_lasting()
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._minutes: tuple[int, ...] = (0,) * MINUTES
+        self.setAutoRaise(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def show_refusals(self, errors: Sequence[EngineError]) -> None:
-        """Report several tasks that could not be cancelled."""
-        if len(errors) == 1:
-            self.show_error(errors[0])
-            return
-        title = self.tr("{0} tasks could not be cancelled").format(count(len(errors)))
-        lines = [language.told(error) for error in errors[:MOST_LISTED]]
-        if more := len(errors) - len(lines):
-            lines.append(self.tr("…and {0} more.").format(count(more)))
-        self._tell_passing(title, "\n".join(lines))
+    def sizeHint(self) -> QSize:
+        return QSize(MINUTES * BAR_WIDTH + 8, BAR_HEIGHT + 6)
 
-    def _tell_passing(self, title: str, words: str, choices: tuple[Choice, ...] = ()) -> None:
-        self._passing, self._missing = True, False
-        self._banner.tell(title, words, choices, tone_name="bad")
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
 
-    def _close(self) -> None:
-        """Hide the problem, and return to a lasting one below a passing error."""
-        if not self._passing:
-            self._closed = True
-            self._browser_closed = self._browser_closed or self._lasting == "missing"
-        self._passing = False
-        self._tell_lasting()
+    def show_minutes(self, minutes: tuple[int, ...]) -> None:
+        """Show the bars, and repaint only for other ones."""
+        if minutes != self._minutes:
+            self._minutes = minutes
+            self.update()
 
-    def _tell_lasting(self) -> None:
-        health = self._health
-        is_hidden = self._lasting == "missing" and (self._browser_closed or self._downloading)
-        if not self._lasting or self._closed or is_hidden or health is None:
-            self._banner.setVisible(False)
-        elif self._lasting == "read-only":
-            self._tell_read_only(health)
-        elif self._lasting.startswith("warning"):
-            self._tell_unwritten(health)
-        elif self._lasting == "silent":
-            words = self.tr(
-                "Its drive or network may be away. The list stays as it was last read, and is live "
-                "again as soon as the folder answers."
-            )
-            self._banner.tell(self.tr("The ledger folder does not answer"), words)
-        elif self._lasting.startswith("deaf"):
-            words = self.tr("The list is looked at often instead, so it may be up to 2 s behind.")
-            self._banner.tell(
-                self.tr("Changes are not heard"), f"{retold(health.watcher_reason)} {words}"
-            )
-        else:
-            self._tell_browser(health)
-
-    @staticmethod
-    def _name_of(health: Health) -> str:
-        if health.watcher == "silent":
-            return "silent"
-        if health.read_only:
-            return "read-only"
-        if health.warnings:
-            return f"warning {health.warnings[0]}"
-        if health.browser in ("missing", "failed"):
-            return health.browser
-        return f"deaf {health.deaf}" if health.deaf else ""
-
-    def _tell_unwritten(self, health: Health) -> None:
-        words = self.tr(
-            "Make room, or mend the folder. What is finished is kept; a task that could not go on "
-            "ends as failed as soon as that can be written."
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        palette, highest = QApplication.palette(), max(self._minutes)
+        painter = QPainter(self)
+        left, bottom = (
+            (self.width() - MINUTES * BAR_WIDTH) // 2,
+            (self.height() + BAR_HEIGHT) // 2,
         )
-        if health.away:
-            waits = self.tr(
-                "Running tasks take no new pages and wait for it. What is finished is kept."
-            )
-            self._banner.tell(self.tr("The ledger folder is away"), waits)
+        painter.fillRect(left, bottom, MINUTES * BAR_WIDTH, 1, tone("muted", palette))
+        ink = tone("accent", palette)
+        for number, value in enumerate(self._minutes):
+            if value:
+                high = max(2, round(value / highest * (BAR_HEIGHT - 1)))
+                bar = QRect(left + number * BAR_WIDTH, bottom - high, BAR_WIDTH - 1, high)
+                painter.fillRect(bar, ink)
+        painter.end()
+
+
+class Meters(QWidget):
+    """Throughput of the list and memory of this program, shown while the window is visible.
+
+    Running tasks are counted each time the figures are looked at, not with each report: there may
+    be 20,000 reports a second. `changed` reports another width; `clicked` asks for the statistics.
+    """
+
+    clicked = Signal()
+    changed = Signal()
+
+    def __init__(self, ctx: WindowContext, now_s: Callable[[], float] = time.time) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._now_s = ctx, now_s
+        self.throughput = Throughput(now_s())
+        self.chart, self.memory = Sparkline(self), plain_label(parent=self)
+        arrange(QHBoxLayout(self), self.chart, self.memory, margins=0, spacing=6)
+        self.memory.hide()
+        self.chart.clicked.connect(self.clicked)
+        self._timer = QTimer(self, interval=LOOK_MS)
+        self._timer.timeout.connect(self.look)
+        self._timer.start()
+        ctx.bridge.news.connect(self._take)
+        ctx.bridge.opened.connect(self.look)
+        self._show_rate()
+
+    def look(self) -> None:
+        """Count, and update both figures if they are seen; the memory is measured in a thread."""
+        self.throughput.add(self._ctx.model.running_views(), self._now_s())
+        if not self._ctx.parent.isVisible():
             return
-        said = f"{retold(health.warnings[0]).rstrip('.')}. {words}"
-        self._banner.tell(self.tr("The ledger cannot be written now"), said)
+        self._show_rate()
+        self._ctx.bridge.ask(_memory, self._show_memory, lambda _: None, name="memory")
 
-    def _tell_read_only(self, health: Health) -> None:
-        words = self.tr("{0} Tasks can be watched; nothing new is started.")
-        choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
-        said = words.format(retold(health.read_only).rstrip(".") + ".")
-        title = self.tr("This ledger is read-only")
-        if health.no_room:
-            title = self.tr("The ledger cannot be written now")
-        self._banner.tell(title, said, choices)
+    def _take(self, batch: Batch) -> None:
+        self.throughput.add(batch.views, self._now_s())
+        for task_id in batch.gone:
+            self.throughput.forget(task_id)
 
-    def _tell_browser(self, health: Health) -> None:
-        missing = health.browser == "missing"
-        title = self.tr("No browser was found") if missing else self.tr("The browser fails")
-        words = retold(health.browser_reason)
-        again = Choice(self.tr("Look again"), self._look_again)
-        ways = self._ways_to_browser()
-        self._banner.tell(title, words, (*ways, again) if missing else (again, *ways[-1:]))
-
-    def _ways_to_browser(self) -> tuple[Choice, ...]:
-        """Return the buttons that lead to another browser."""
-
-        def use(found: Found) -> Choice:
-            act = partial(self.use_wanted.emit, found.path)
-            return Choice(self.tr("Use {0}").format(found.name), act)
-
-        return (
-            Choice(self.tr("Download Chromium…"), self.download_wanted.emit),
-            *(use(found) for found in self._installed[:MOST_OFFERED]),
-            Choice(self.tr("Choose a browser…"), self.browser_wanted.emit),
+    def _show_rate(self) -> None:
+        now_s = self._now_s()
+        minutes = self.throughput.minutes(now_s)
+        self.chart.show_minutes(minutes)
+        rate = self.tr("{0} items per minute").format(
+            count(round(self.throughput.per_minute(now_s)))
         )
+        if self.chart.accessibleName() == rate and not any(minutes):
+            return
+        self.chart.setAccessibleName(rate)
+        since = max(self.throughput.since_s, now_s - MINUTES * MINUTE_S)
+        words = self.tr("{0}. Since {1}: {2} items, at most {3} in a minute.").format(
+            rate, clock(since * 1000, now_s * 1000), count(sum(minutes)), count(max(minutes))
+        )
+        self.chart.setAccessibleDescription(words)
+        self.chart.setToolTip(plain_tip(f"{words}\n{self.tr('Click for the statistics.')}"))
+
+    def _show_memory(self, size_bytes: int) -> None:
+        words = size_words(size_bytes)
+        if words == self.memory.text():
+            return
+        self.memory.show_text(words)
+        hint = self.tr("{0} of memory: this window, its engine and its browsers.").format(words)
+        self.memory.setToolTip(plain_tip(hint))
+        self.memory.setAccessibleName(hint)
+        self.memory.show()
+        self.changed.emit()
+
+
+async def _memory(engine: Engine) -> int:
+    return await engine.memory_bytes()

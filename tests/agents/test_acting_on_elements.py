@@ -9,7 +9,7 @@ from engine.agents.tool_calls import ACTIONS
 from engine.browser.interact import element_actions
 from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement
 from engine.model.errors import AddressBlocked
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.agents.conftest import Desk, Opening
 
 LOG = """<script>

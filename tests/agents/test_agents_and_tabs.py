@@ -12,7 +12,7 @@ from engine.agents.reply import TooManyAgents, WindowTooShort
 from engine.agents.sessions import MOST_TABS
 from engine.browser.chromium.driver import alive
 from engine.model.errors import OwnershipError, ShuttingDown
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.agents.conftest import Opening, Running
 from tests.browser.conftest import Pages
 from tests.support.engines import until

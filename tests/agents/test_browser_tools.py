@@ -17,7 +17,7 @@ from engine.browser.interact.command_errors import (
     ToolTimeout,
 )
 from engine.model.errors import AddressBlocked, InvalidArguments, PageError
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.agents.conftest import Desk, Opening
 from tests.browser.conftest import Pages
 

@@ -16,7 +16,7 @@ from engine.egress.egress_policy import DomainBlocked
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
 from engine.model.records import ErrorInfo
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.engine import Engine
 from engine.verbs.verb_table import VERBS
 from tests.agents.conftest import Running

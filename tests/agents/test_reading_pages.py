@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.browser.interact.command_errors import StaleReference
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.agents.conftest import Opening
 
 AWS_KEY = "AKIAZQ7XW4PLM2K9RTVB"

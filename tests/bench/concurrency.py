@@ -18,7 +18,7 @@ import threading
 import time
 import urllib.request
 
-from engine.sample.server import Answer, Request, Server
+from engine.sample.site import Answer, Request, Server
 from tests.bench.crawl import engine_side
 from tests.bench.report import report
 from tests.bench.sides import Race

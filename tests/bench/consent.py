@@ -19,7 +19,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.consent_rules import ConsentRules
 from engine.egress.egress_policy import Policy
 from engine.pages.fetch import PageOptions
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.bench.crawl import cpu_s
 from tests.bench.report import report
 from tests.support.serving import served

@@ -181,7 +181,7 @@ class Bench:
         return spent
 
     def _read_columns(self) -> None:
-        from gui.tasks.column_prefetch import EXPENSIVE
+        from gui.window.list_area import EXPENSIVE
 
         header = self.table.header()
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]

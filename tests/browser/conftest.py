@@ -17,7 +17,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
-from engine.sample.server import Answer, Request, Server
+from engine.sample.site import Answer, Request, Server
 from tests.support.far_limits import be_patient
 from tests.support.serving import running
 

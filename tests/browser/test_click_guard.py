@@ -10,7 +10,7 @@ import pytest
 from engine.browser.chromium import launch
 from engine.browser.page import click_links
 from engine.pages.fetch import PageOptions
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 from tests.support.engines import until
 from tests.support.far_limits import FAR_S

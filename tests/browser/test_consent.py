@@ -15,7 +15,7 @@ from engine.export.exporter import Order
 from engine.ledger.reader import LedgerReader
 from engine.pages.fetch import PageOptions
 from engine.results.units import unit_of
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.browser.conftest import LIMITS_MS, Making, Pages
 from tests.support.consent_package import missing, package, stand_in
 from tests.support.engines import opened

@@ -27,7 +27,7 @@ from engine.model.errors import (
     ConsentRulesUnusable,
     InvalidArguments,
 )
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.consent_package import (
     DIGESTS,
     FILES,

@@ -17,7 +17,7 @@ from engine.browser.chromium.devices import device_named
 from engine.browser.page import screenshot_masking
 from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import Policy
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.secrets.value_search import Echoes
 from tests.support.kept_browser import KeptSession
 

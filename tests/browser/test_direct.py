@@ -28,8 +28,7 @@ from engine.kinds.spec import Head, Tools
 from engine.model.config import Settings
 from engine.model.errors import BrowserFailed, InvalidArguments, PageError
 from engine.pages.fetch import Fetcher, PageOptions
-from engine.sample.server import Answer
-from engine.sample.site import title_of
+from engine.sample.site import Answer, title_of
 from fixtures.site.site import Site
 from tests.browser.conftest import LIMITS_MS, Pages, command
 from tests.support.memory_context import MemoryContext

@@ -35,7 +35,7 @@ from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
 from engine.model.proxies import DefaultProxy
 from engine.pages.fetch import PageOptions
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.admission import admit
 from tests.browser.conftest import Pages, command
 from tests.browser.test_direct import both, crawled

@@ -23,7 +23,7 @@ from engine.egress.egress_policy import Policy
 from engine.egress.own_headers import own_headers
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import SHARED_AGENT
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.support.heard_requests import Listener, two_sites
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Playwright serves all crawls")

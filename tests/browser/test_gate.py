@@ -9,7 +9,7 @@ import pytest
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.model.errors import AddressBlocked, PageError
 from engine.pages.fetch import PageOptions
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 from tests.support.far_limits import wait_for_answers
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.browser.page import extraction_options
 from engine.pages.fetch import PageOptions
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 
 PATIENT = PageOptions(timeout_ms=100_000)

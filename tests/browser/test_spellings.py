@@ -15,7 +15,7 @@ from playwright.async_api import Page
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.model.addresses import Credentials
-from engine.sample.server import HTML, Answer, Request, Server
+from engine.sample.site import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub, of_credentials
 from tests.support.kept_browser import KeptSession
 

@@ -13,7 +13,7 @@ from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched, OutputFormat, PageOptions
 from engine.pages.static_engine import open_static
 from engine.pages.style_sheets import parse_sheet, sheets_of
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 
 MEDIA = (

@@ -12,7 +12,7 @@ from engine.model.errors import PageError
 from engine.pages.extract import extract_now
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import open_static
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.oddities import PASSWORD, USER
 from fixtures.site.site import Site
 from tests.bench.rendered_text import likeness

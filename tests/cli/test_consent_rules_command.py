@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.support.consent_package import VERSION, package
 from tests.support.serving import served
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.support.octask import FAST, Octask
 from tests.support.serving import served
 

@@ -16,7 +16,7 @@ import pytest
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.records import EngineFields, Status
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.support.linked_site import LinkedSite, random_links
 from tests.support.octask import FAST, Octask
 

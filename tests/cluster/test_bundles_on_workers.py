@@ -28,7 +28,7 @@ from engine.kinds.evidence_kind import EVIDENCE
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import TaskFailed
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.cluster.dask_peers import Answer as Manners
 from tests.cluster.dask_peers import cluster, message
 from tests.support.engines import until

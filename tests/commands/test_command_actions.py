@@ -8,7 +8,7 @@ import pytest
 
 from engine.browser.chromium import browser_instance
 from engine.browser.interact import command_pages
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do, failure, results
 from tests.commands.test_command_journeys import page, too_late

@@ -13,7 +13,7 @@ import pytest
 
 from engine.browser.chromium.driver import alive
 from engine.browser.interact import command_target, command_tools
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.browser.conftest import command
 from tests.commands.command_states import FOREVER, instance_options, running, states, until

@@ -16,7 +16,7 @@ from engine.cli.run import report
 from engine.kinds.commands.command_check import check
 from engine.model.addresses import Glob
 from engine.model.errors import InvalidArguments
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.command_states import instance_options
 from tests.commands.conftest import Booth, Opening, do, failure, mistakes, results, task

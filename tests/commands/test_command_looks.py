@@ -8,7 +8,7 @@ import pytest
 
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.commands.conftest import Opening, do, mistakes, results, task
 
 WIDTH = "[innerWidth, navigator.language, navigator.maxTouchPoints > 0].join()"

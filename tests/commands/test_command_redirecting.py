@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do, failure, results
 from tests.commands.test_command_journeys import page

@@ -8,7 +8,7 @@ import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do
 

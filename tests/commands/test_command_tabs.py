@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do, failure, results
 from tests.commands.test_command_journeys import page, too_late

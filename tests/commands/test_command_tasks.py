@@ -16,7 +16,7 @@ from engine.kinds.commands.commands_kind import COMMANDS
 from engine.kinds.context import Clock
 from engine.kinds.spec import Tools
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.engine import Engine
 from engine.service.rerun import RequestHidden, TypedTextMissing, asked
 from engine.verbs.verb_table import VERBS

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.interact.command_failures import as_failure
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do, failure, results
 from tests.support.far_limits import keep_own_limits

@@ -11,7 +11,7 @@ import pytest
 from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do, failure, mistakes, results, task
 from tests.commands.test_command_journeys import too_late

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.browser.interact import command_reading
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import WAIT_MS, Booth, Opening, do
 from tests.support.far_limits import FAR_S

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import do, task
 from tests.support.loaded_octask import FAR_LIMITS

@@ -23,7 +23,7 @@ from engine.egress.egress_policy import Policy
 from engine.egress.own_headers import OwnHeaders, own_headers
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import Sender, open_static
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.egress.conftest import World
 from tests.support.heard_requests import Listener, two_sites
 

@@ -11,7 +11,7 @@ from engine.egress.egress_policy import Policy
 from engine.kinds.context import telling
 from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.service.engine import Engine
 from fixtures.hostile.site import HostileSite
 from tests.support.line_files import whole_lines

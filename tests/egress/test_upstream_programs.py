@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.egress.test_upstream_tasks import FAST, USER, code_of, run, shop
 from tests.support.engines import opened
 from tests.support.ports import free_port

@@ -14,7 +14,7 @@ from engine.cli.trust_options import with_proxy
 from engine.model.errors import InvalidArguments
 from engine.model.proxies import DefaultProxy
 from engine.model.records import TaskRecord
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.support.engines import opened

@@ -69,7 +69,7 @@ async def test_a_failed_page_is_a_failed_item_with_its_reason(home: Path, site: 
 
 
 def site_error() -> Any:
-    from engine.sample.server import Answer
+    from engine.sample.site import Answer
 
     return Answer(status=503)
 

@@ -18,7 +18,7 @@ from gui.commands.cluster_workers_dialog import ClusterWorkersDialog
 from gui.commands.help_actions import as_chosen
 from gui.context.preferences import Preferences
 from gui.startup.session import Session
-from gui.style.sortable_list import Cell, CellModel, Head, ReadCell, SortableList
+from gui.style.record_list import Cell, CellModel, Head, ReadCell, SortableList
 from gui.window.status_bar import StatusBar
 from tests.cluster.dask_peers import cluster
 from tests.gui.test_settings_dialog import editor, settings_of

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gui.startup.session import Session
-from gui.tasks import column_prefetch
-from gui.tasks.column_prefetch import ColumnPrefetch
 from gui.tasks.task_model import MADE_FOR_SORT
+from gui.window import list_area
+from gui.window.list_area import ColumnPrefetch
 from tests.gui.windows import opened
 from tests.support.engines import until
 from tests.support.task_folders import write_meta
@@ -17,11 +17,11 @@ from tests.support.task_folders import write_meta
 
 @pytest.fixture(autouse=True)
 def _a_few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_prefetch, "FEWEST", 5)
-    monkeypatch.setattr(column_prefetch, "SOON_MS", 0)
-    monkeypatch.setattr(column_prefetch, "BUSY_MS", 5)
-    monkeypatch.setattr(column_prefetch, "BUSY_SHARE", 2.0)  # however slow the machine is
-    monkeypatch.setattr(column_prefetch, "HIDDEN_MS", 5)
+    monkeypatch.setattr(list_area, "FEWEST", 5)
+    monkeypatch.setattr(list_area, "SOON_MS", 0)
+    monkeypatch.setattr(list_area, "BUSY_MS", 5)
+    monkeypatch.setattr(list_area, "BUSY_SHARE", 2.0)  # however slow the machine is
+    monkeypatch.setattr(list_area, "HIDDEN_MS", 5)
 
 
 def ledger(place: Path) -> Path:
@@ -77,7 +77,7 @@ async def test_nothing_is_made_while_the_window_is_hidden(tmp_path: Path) -> Non
 
 
 async def test_prefetch_waits_for_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_prefetch, "BUSY_SHARE", -1.0)
+    monkeypatch.setattr(list_area, "BUSY_SHARE", -1.0)
     async with opened(ledger(tmp_path)) as session:
         prefetch, turns = prefetch_of(session), list[None]()
         prefetch.turned.connect(lambda: turns.append(None))

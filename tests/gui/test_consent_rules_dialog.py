@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from engine.browser.chromium import consent_rules
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from gui.commands.consent_rules_dialog import ConsentRulesDialog
 from gui.startup.session import Session
 from tests.gui.windows import appearing, dialog_by_act, opened

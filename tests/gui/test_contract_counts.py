@@ -6,8 +6,8 @@ from pathlib import Path
 
 from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
-from gui.tasks.column_prefetch import ContractCounts
 from gui.tasks.columns import COLUMN_AT
+from gui.window.list_area import ContractCounts
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractSlider, QApplication, QLabel, QToolButton
 
 from engine.model.records import TaskEvent
 from engine.text.messages import retold
-from gui.details import event_model
+from gui.details import event_table
 from gui.details.panel import Details
 from gui.engine_link.task_events import EventPart, event_row
 from gui.style.tables import COLOUR
@@ -164,7 +164,7 @@ def test_scrolling_up_stops_following_until_the_last_event(events: Details) -> N
 def test_only_the_newest_events_are_kept_and_the_first_line_counts_the_others(
     events: Details, slice_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_model, "KEPT", 200)
+    monkeypatch.setattr(event_table, "KEPT", 200)
     for first in range(101, 801, slice_size):
         events.show_events(task_id(1), progress(first, first + slice_size - 1))
     model = events.events.model
@@ -180,7 +180,7 @@ def test_only_the_newest_events_are_kept_and_the_first_line_counts_the_others(
 
 @pytest.mark.case("R39")
 def test_older_events_keep_the_view(events: Details, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_model, "KEPT", 250)
+    monkeypatch.setattr(event_table, "KEPT", 250)
     panel, model = events.events, events.events.model
     model.stand_behind(300)
     assert (model.total, model.row_at(0).text) == (400, "… 300 earlier events are in the file")
@@ -221,7 +221,7 @@ def test_of_a_line_that_is_too_long_the_head_and_the_size_are_shown(events: Deta
 
 
 def test_pruning_keeps_scroll_position(events: Details, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_model, "KEPT", 110)
+    monkeypatch.setattr(event_table, "KEPT", 110)
     scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
     bar, model = events.events.table.verticalScrollBar(), events.events.model
     bar.setValue(60)

@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from gui.details import event_model
+from gui.details import event_table
 from gui.details.events import Events
 from gui.startup.session import Session
 from tests.gui.windows import app, heard, opened, until
@@ -84,7 +84,7 @@ async def test_f3_goes_from_match_to_match_and_round_the_ends(tmp_path: Path) ->
 
 
 async def test_a_match_outside_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_model, "KEPT", 1000)
+    monkeypatch.setattr(event_table, "KEPT", 1000)
     monkeypatch.setattr("gui.engine_link.task_events.AROUND", 0)
     planted(tmp_path / "home", 9000)
     async with at_the_events(tmp_path / "home", 1000) as (_, tab):
@@ -183,7 +183,7 @@ async def test_a_log_that_cannot_be_saved_says_why(tmp_path: Path) -> None:
 
 
 async def test_events_of_a_time_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_model, "KEPT", 1000)
+    monkeypatch.setattr(event_table, "KEPT", 1000)
     planted(tmp_path / "home", 9000)
     async with at_the_events(tmp_path / "home", 1000) as (session, tab):
         session.window.desk.span.choose(BEGAN + 500_000, BEGAN + 502_000)

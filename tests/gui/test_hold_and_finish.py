@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QPushButton
 from engine.ledger.hold import hold_starts, read_hold, release_starts
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Health, Status, TaskRecord
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 from gui.commands.hold_starts import HoldStarts
-from gui.desktop.finish_quit import FinishThenQuit
+from gui.desktop.awaited_ends import FinishThenQuit
 from gui.startup.session import Session
 from gui.style.banners import Banner
 from tests.gui.live_tasks import ended, running, start, status_of

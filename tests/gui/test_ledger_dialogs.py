@@ -23,7 +23,7 @@ from gui.context.preferences import Preferences
 from gui.desktop.launch_request import Wish, wish_in, wish_of
 from gui.desktop.notifications import News
 from gui.filters.views_menu import SavedView, Views
-from gui.settings.setting_pages import LedgersPart
+from gui.settings.setting_parts import LedgersPart
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.style.questions import Question

@@ -26,8 +26,8 @@ from gui.commands.force_complete import ForceDialog
 from gui.commands.ledger_actions import LedgerCard, LedgerTrouble
 from gui.context.open_ledgers import KEPT
 from gui.filters.facet_tree import COUNT, SIGN
-from gui.tasks.column_prefetch import ContractCounts
 from gui.tasks.columns import COLUMN_AT
+from gui.window.list_area import ContractCounts
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side
 from tests.gui.task_views import task_id

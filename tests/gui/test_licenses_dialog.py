@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QTreeWidget
 
-from gui.commands.help_dialog import About
-from gui.commands.licenses_dialog import LicensesDialog
+from gui.commands.help_dialog import About, LicensesDialog
 from tests.gui.windows import opened, press
 from tests.support.engines import until
 

@@ -11,7 +11,7 @@ from engine.ledger import machine
 from engine.model.records import TaskRecord, TaskView, Units
 from fixtures.site.site import Site
 from gui.startup.session import Session
-from gui.window.meters import MINUTES, Meters, Sparkline, Throughput
+from gui.window.status_bar import MINUTES, Meters, Sparkline, Throughput
 from tests.gui.live_tasks import ended, running, start
 from tests.gui.windows import opened, until
 

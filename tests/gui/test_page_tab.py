@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QLineEdit
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from gui.details.page_tab import PageTab, can_be_watched, has_page
 from gui.startup.session import Session
 from tests.gui.task_views import a_view

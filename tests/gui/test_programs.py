@@ -27,7 +27,7 @@ from gui.engine_link import program_server
 from gui.engine_link.bridge import CLOSE_S
 from gui.engine_link.program_server import ProgramServer, ServerState
 from gui.settings.program_access import server_settings
-from gui.settings.programs_part import ServerPart
+from gui.settings.setting_parts import ServerPart
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.style.questions import Question

@@ -12,7 +12,7 @@ import pytest
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.records import Status, TaskRecord
-from gui.commands.resume_crawls import ResumeDialog
+from gui.commands.rerunning import ResumeDialog
 from gui.startup.session import Session
 from tests.gui.test_replaying import overview_buttons
 from tests.gui.test_rerunning import OURS

@@ -29,7 +29,8 @@ from engine.service.engine import Engine
 from gui.commands.help_actions import as_chosen
 from gui.context.preferences import DEFAULTS, Preferences
 from gui.settings.setting_controls import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, Diagnostics
-from gui.settings.setting_pages import Clearing, SettingPages
+from gui.settings.setting_pages import SettingPages
+from gui.settings.setting_parts import Clearing
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.style.theme import PlainLabel, fixed_pitch, heading, lead

@@ -9,7 +9,8 @@ from pathlib import Path
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QKeySequenceEdit, QLineEdit, QTreeWidget
 
-from gui.settings.settings_dialog import KEY, SettingsDialog, ShortcutEditor
+from gui.settings.setting_parts import ACTION_KEY, ShortcutEditor
+from gui.settings.settings_dialog import SettingsDialog
 from gui.settings.shortcuts import Shortcuts, ShortcutSheet
 from gui.startup.session import Session
 from tests.gui.windows import opened, press
@@ -37,7 +38,7 @@ def choose(editor: ShortcutEditor, key: str, keys: str) -> None:
     for at in range(rows.topLevelItemCount()):
         item = rows.topLevelItem(at)
         assert item is not None
-        if item.data(0, KEY) == key:
+        if item.data(0, ACTION_KEY) == key:
             rows.setCurrentItem(item)
     editor.findChildren(QKeySequenceEdit)[0].setKeySequence(QKeySequence(keys))
     press(editor, "Use these keys")

@@ -23,7 +23,7 @@ from engine.model.addresses import address_of, link_address
 from engine.model.errors import AddressBlocked, EngineError
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import open_static
-from engine.sample.server import Answer, Request, Server
+from engine.sample.site import Answer, Request, Server
 from tests.hard.figures import Figures
 from tests.support.serving import served
 

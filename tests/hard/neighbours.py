@@ -26,7 +26,7 @@ from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.records import Units
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.hard.figures import Figures, most_s
 from tests.supervision.conftest import Place, browsers, crawled, until
 from tests.support.memory_context import MemoryContext

@@ -6,7 +6,7 @@ answer that comes late. A page tells by `drawn` how often its document has drawn
 
 from __future__ import annotations
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 
 ORDERS = 37
 BANG, ROUTES = "#!/archive", ["#/orders", "#/about", "#!/archive"]

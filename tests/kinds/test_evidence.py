@@ -15,7 +15,7 @@ from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, TaskFailed
 from engine.model.records import Status
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.engine import Engine
 from tests.kinds.hash_distance import distance
 from tests.support.far_limits import wait_for_answers

@@ -11,7 +11,7 @@ import pytest
 from engine.export.exporter import Order
 from engine.model.errors import InvalidArguments
 from engine.model.records import TaskRecord
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from fixtures.site.site import Site

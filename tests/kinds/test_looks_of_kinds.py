@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.support.engines import opened
 
 PHONE = {"device": "Pixel 7", "timezone": "Asia/Tokyo", "locale": "de-DE"}

@@ -25,8 +25,7 @@ from engine.model.errors import InvalidArguments, PageError
 from engine.model.records import Status
 from engine.pages.engine_choice import Loader
 from engine.pages.static_engine import open_static
-from engine.sample.server import Answer
-from engine.sample.site import urlset
+from engine.sample.site import Answer, urlset
 from engine.service.engine import Engine
 from engine.text.messages import say
 from engine.text.words import remarks

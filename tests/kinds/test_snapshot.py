@@ -11,7 +11,7 @@ from engine.kinds.snapshot_kind import parse_snapshot
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.engine import Engine
 from engine.service.rerun import Asked
 

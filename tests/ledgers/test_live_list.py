@@ -23,7 +23,7 @@ from engine.service.router.ledger_paths import (
     LedgerState,
     NoSuchLedger,
 )
-from engine.service.router.ledger_router import Merging
+from engine.service.router.merging import Merging
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
 from tests.support.task_folders import elsewhere, task_id, write_meta
 

@@ -12,17 +12,14 @@ from hypothesis import strategies as st
 
 from engine.model.addresses import address_of
 from engine.model.errors import InvalidArguments
-from engine.profiles.cookie_file import read_cookie_file
 from engine.profiles.profile import (
     ProfileRequest,
     SignInSeen,
-    hidden_values,
     is_sign_out,
-    of_sites,
     profile_name,
     profile_of,
-    renewed,
 )
+from engine.profiles.storage_state import hidden_values, of_sites, read_cookie_file, renewed
 
 TOKEN = "s1abcdef0123456789"
 LABELS = st.text("abcxyz", min_size=1, max_size=4)

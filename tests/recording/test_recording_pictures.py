@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 
 ECHO = Answer(
     b"<style>*{font:16px monospace}</style><input id=f><input id=p type=password>"

@@ -23,7 +23,7 @@ from engine.browser.recording.recorder_messages import (
     read_told,
 )
 from engine.kinds.recording.recording_actions import Action, Masks, Scribe
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.recording.conftest import WAIT_S
 from tests.recording.test_recording_export import exported
 

@@ -17,8 +17,7 @@ from engine.ledger.hold import NAME, hold_starts, read_hold, release_starts
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import LedgerWriteFailed
 from engine.model.records import Hold, Status, TaskRecord
-from engine.service.engine import Engine
-from engine.service.start_hold import NotWaiting
+from engine.service.engine import Engine, NotWaiting
 from tests.support.engines import opened, until
 from tests.support.octask import FAST, Octask
 from tests.support.processes import ENGINE, heard, started

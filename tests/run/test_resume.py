@@ -13,7 +13,7 @@ import pytest
 
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Status, TaskRecord
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.service.rerun import NotEnded, RequestHidden

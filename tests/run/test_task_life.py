@@ -21,7 +21,7 @@ from engine.model.errors import (
     WaitTimeout,
 )
 from engine.model.records import Status, TaskRecord, TaskView
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.text import words
 from tests.support.engines import WAIT_S, opened, until
 from tests.support.line_files import whole_lines

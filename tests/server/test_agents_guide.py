@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 
 from engine.model.config import Settings
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.server.tool_table import TOOLS
 from tests.server.conftest import data, in_memory, place_of
 

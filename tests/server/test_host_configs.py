@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.mcp_command import own_program
-from engine.server.hosts import json_edit
+from engine.server.hosts import config_text
 from engine.server.hosts.config_change import (
     ConfigChange,
     HostConfigBroken,
@@ -39,7 +39,7 @@ POSIX_ONLY = pytest.mark.skipif(sys.platform == "win32", reason="modes and links
 
 def read(host: Host, path: Path) -> dict[str, Any]:
     text = path.read_text("utf-8")
-    return tomllib.loads(text) if host.format == "TOML" else json_edit.parse(text)
+    return tomllib.loads(text) if host.format == "TOML" else config_text.parse_json(text)
 
 
 def install(host: Host, path: Path, command: ServerCommand = COMMAND) -> ConfigChange:
@@ -219,8 +219,8 @@ def test_every_style_of_a_file_is_continued(tmp_path: Path, text: str) -> None:
     path = with_file(tmp_path / "c", text)
     install(host, path)
     after = path.read_bytes().decode()
-    data = json_edit.parse(after.removeprefix("\ufeff"))
-    before = json_edit.parse(text.removeprefix("\ufeff")) or {}
+    data = config_text.parse_json(after.removeprefix("\ufeff"))
+    before = config_text.parse_json(text.removeprefix("\ufeff")) or {}
     servers = {**before.get("mcpServers", {}), SERVER_NAME: host.stdio_entry(COMMAND)}
     assert data == {**before, "mcpServers": servers}
     assert after.startswith("\ufeff") is text.startswith("\ufeff")
@@ -291,7 +291,7 @@ def test_comments_at_any_place_are_kept(
     parts += ["}", "}"]
     text = "".join(data.draw(COMMENTS) + part for part in parts) + data.draw(COMMENTS)
     path = with_file(tmp_path_factory.getbasetemp() / "comments.json", text)
-    before = json_edit.parse(text)
+    before = config_text.parse_json(text)
     install(host, path)
     kept = path.read_text("utf-8")
     for comment in ("// x", "/* y */", "/* \n */", '// ", } ] {'):
@@ -301,7 +301,7 @@ def test_comments_at_any_place_are_kept(
     left = path.read_text("utf-8")
     for comment in ("// x", "/* y */", "/* \n */", '// ", } ] {'):
         assert left.count(comment) == text.count(comment)
-    after = json_edit.parse(left)
+    after = config_text.parse_json(left)
     assert {"servers": {}} | after == before
 
 

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.server.hosts.config_change import http_snippet, stdio_snippet
-from engine.server.hosts.host_table import HOSTS, TOKEN_VARIABLE, Host, Machine, ServerCommand
+from engine.server.hosts.host_table import (
+    HOSTS,
+    TOKEN_VARIABLE,
+    Host,
+    Machine,
+    ServerCommand,
+    http_snippet,
+    stdio_snippet,
+)
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text("utf-8")
 SECTION = GUIDE.split("\n## Connect a host\n")[1].split("\n## ")[0]

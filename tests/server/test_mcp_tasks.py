@@ -10,7 +10,7 @@ from mcp import Client, MCPError
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim, advertise
 from pydantic import ConfigDict
 
-from engine.server.mcp_tasks import IDENTIFIER
+from engine.server.mcp_server import TASKS_EXTENSION
 from tests.server.conftest import SIDES, Hosting, data, place_of
 from tests.support.endless_site import endless
 
@@ -46,7 +46,7 @@ async def ask(session: Any, method: str, task_id: str, **more: Any) -> dict[str,
 class Tasks(ClientExtension):
     """A client's side of the extension: it keeps the handles, and polls unless told not to."""
 
-    identifier = IDENTIFIER
+    identifier = TASKS_EXTENSION
 
     def __init__(self, *, polls: bool = True) -> None:
         self.handles: list[dict[str, Any]] = []
@@ -157,7 +157,7 @@ async def test_an_envelope_and_an_unknown_id_have_no_handle(hosting: Hosting) ->
 
 
 async def test_a_mistake_in_a_start_is_answered_at_once(hosting: Hosting) -> None:
-    async with hosting("memory", extensions=[advertise(IDENTIFIER)]) as client:
+    async with hosting("memory", extensions=[advertise(TASKS_EXTENSION)]) as client:
         answer = await client.call_tool("oc_task_start", {"kind": "crawl", "args": {"url": 7}})
         assert answer.is_error
         assert answer.structured_content["error"]["problems"][0]["path"] == "args.url"

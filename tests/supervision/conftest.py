@@ -21,7 +21,7 @@ from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.pages.fetch import Fetched, PageOptions
-from engine.sample.server import Answer, Request, Server
+from engine.sample.site import Answer, Request, Server
 from tests.support.far_limits import FAR_S, be_patient
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import running

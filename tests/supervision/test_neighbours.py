@@ -21,7 +21,7 @@ from engine.browser.chromium.browser_session import BrowserRecycler
 from engine.browser.chromium.launch import Chromium
 from engine.browser.page.crawl_tab import first_script
 from engine.model.errors import OnlyErrorAnswers
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled, limit_page, limit_settling
 from tests.support.far_limits import FAR_S
 

@@ -32,7 +32,7 @@ from engine.model.config import Settings
 from engine.model.errors import BrowserGone, PageError, UnitTimeout
 from engine.model.records import Status
 from engine.pages import fetch
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.hard.kill_program import family

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from engine.browser.chromium import consent_rules
 from engine.browser.chromium.consent_rules import PACKAGE, RULES, SCRIPT, ConsentRules
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 
 VERSION: Final = "0.0.1"
 STAND_IN: Final = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from fixtures.site.site import Site
 
 _PATH = "/endless/"

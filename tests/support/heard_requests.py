@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.sample.server import Answer, Request, Server
+from engine.sample.site import Answer, Request, Server
 
 
 class Listener:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.serving import served
 
 HELD_S = 60.0

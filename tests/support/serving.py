@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from engine.sample.server import Answer, Request, Server
+from engine.sample.site import Answer, Request, Server
 
 
 class HasServer(Protocol):

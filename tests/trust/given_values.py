@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from engine.sample.server import HTML, Answer, Request, Server
+from engine.sample.site import HTML, Answer, Request, Server
 from tests.browser.test_spellings import MAKE, passwords
 from tests.trust.planted import unpacked
 

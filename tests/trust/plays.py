@@ -27,7 +27,7 @@ from engine.model.errors import EngineError
 from engine.model.proxies import DefaultProxy
 from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileStore
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.verbs.json_answers import described

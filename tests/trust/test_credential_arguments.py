@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.model.errors import InvalidArguments
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.service.rerun import RequestHidden
 from tests.support.engines import opened
 from tests.support.octask import Octask

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from engine.export.exporter import FORMATS, Order
-from engine.sample.server import HTML, Answer, Request, Server
+from engine.sample.site import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub
 from tests.commands.conftest import do, task
 from tests.support.engines import opened

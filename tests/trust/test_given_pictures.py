@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from engine.sample.server import HTML, Answer, Request, Server
+from engine.sample.site import HTML, Answer, Request, Server
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
 from tests.support.serving import running

@@ -13,7 +13,7 @@ import pytest
 
 from engine.model.errors import InvalidArguments
 from engine.model.records import TaskRecord
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.service.forms import abilities
 from engine.service.rerun import RequestHidden
 from tests.support.engines import opened

@@ -17,7 +17,7 @@ from engine.results.units import CONSENT_RESULTS
 from engine.text.messages import ENGLISH
 from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS
 from gui.details.audit_tab import PROBLEMS
-from gui.details.event_model import TITLES
+from gui.details.event_table import TITLES
 from gui.details.facts import FIELDS
 from gui.details.panel import TABS
 from gui.tasks.columns import COLUMNS, CONTRACTS

@@ -20,7 +20,7 @@ from engine.model.errors import InvalidArguments
 from engine.model.tally import Tally
 from engine.profiles.profile import names_sign_out
 from engine.results.units import unit_of
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.engines import opened, until
 from tests.support.far_limits import FAR_S
 from tests.support.serving import served

@@ -27,7 +27,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.errors import InvalidArguments, PageError
 from engine.model.records import Status, TaskEvent, TaskRecord
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.service.engine import Engine
 from engine.text.words import ConcurrencyChange, concurrency_change, concurrency_words
 from tests.support.engines import opened, until

@@ -15,8 +15,7 @@ from engine.model.errors import BrowserGone, BrowserMissing, InjectedFault, Unit
 from engine.model.tally import Tally
 from engine.pages.fetch import Fetched
 from engine.pages.static_engine import open_static
-from engine.sample.server import Answer
-from engine.sample.site import marker
+from engine.sample.site import Answer, marker
 from fixtures.site.site import Site
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served

@@ -12,7 +12,7 @@ import pytest
 
 from engine.kinds.context import Clock
 from engine.kinds.crawl import crawl
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.engines import opened
 from tests.support.late_clock import late_clock
 from tests.support.serving import served

@@ -15,7 +15,7 @@ from engine.model.errors import InvalidArguments
 from engine.model.tally import Tally
 from engine.pages.custom_fields import MAX_FIELDS, MAX_VALUES, FieldRule, field_rule, field_rules
 from engine.results.units import unit_of
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.serving import served
 from tests.work.test_page_facts import page_of
 

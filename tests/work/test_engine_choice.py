@@ -21,7 +21,7 @@ from engine.pages.engine_choice import Comparison, EngineChoice, is_same
 from engine.pages.fetch import Fetched, PageOptions
 from engine.pages.script_edits import Edit
 from engine.pages.static_engine import judge, open_static, refresh_of
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.engines import opened
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served

@@ -41,7 +41,7 @@ from engine.model.records import Status, TaskRecord
 from engine.model.tally import CrawlOutcome
 from engine.pages.fetch import Fetcher
 from engine.pages.static_engine import open_static
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from engine.service.engine import Engine
 from tests.support.engines import opened, until
 from tests.support.late_clock import late_clock

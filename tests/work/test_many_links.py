@@ -16,7 +16,7 @@ from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.pages import fetch
 from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched, PageOptions
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from tests.support.memory_context import MemoryContext
 
 LINKS = 5_017

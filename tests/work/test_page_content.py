@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.model import redact
-from engine.sample.server import Answer
+from engine.sample.site import Answer
 from engine.secrets.given_secrets import Hidden, Scrub, of_address, of_credentials
 from fixtures.site.site import Site
 from tests.results.conftest import page

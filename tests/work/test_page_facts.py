@@ -18,7 +18,7 @@ from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS
 from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched
 from engine.pages.page_facts import MAX_TEXT, MAX_TYPES, RELS, structured_types
-from engine.sample.server import Answer, Request
+from engine.sample.site import Answer, Request
 from tests.support.engines import opened
 from tests.support.serving import served
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
     from engine.browser.direct.direct_page import DirectPage
-    from engine.profiles.profile import State
     from engine.profiles.sign_in import SignIn
+    from engine.profiles.storage_state import State
 
 
 # One context of one browser, with reused tabs of a crawl.

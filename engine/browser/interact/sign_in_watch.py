@@ -16,7 +16,8 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine.browser.page.failures import net_failure, no_answer
 from engine.model.addresses import address_of
 from engine.model.errors import BrowserGone, PageError
-from engine.profiles.profile import MAX_PAGES, MAX_SITES, SignInSeen, host_of, page_key
+from engine.profiles.profile import MAX_PAGES, MAX_SITES, SignInSeen, page_key
+from engine.profiles.storage_state import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

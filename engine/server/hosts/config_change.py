@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import difflib
-import json
 import os
 import secrets
 import stat
@@ -18,7 +17,7 @@ from typing import Any, Final
 
 from engine.ledger.files import MIB, Folder, Unusable
 from engine.model.errors import EngineError
-from engine.server.hosts import json_edit, toml_edit
+from engine.server.hosts import config_text
 from engine.server.hosts.host_table import SERVER_NAME, Entry, Host, Machine, ServerCommand
 
 MAX_BYTES: Final = 32 * MIB  # Claude Code also keeps a history in its file
@@ -116,24 +115,6 @@ def config_path(host: Host, machine: Machine, project: Path | None = None) -> Pa
     return project / host.project_file if host.project_file else None
 
 
-def stdio_snippet(host: Host, command: ServerCommand) -> str:
-    """Return the text of a file with nothing but the server as a command."""
-    return _document(host, host.stdio_entry(command), {})
-
-
-def http_snippet(host: Host, url: str) -> str | None:
-    """Return the text of a file with nothing but the server at its address."""
-    if host.http_entry is None:
-        return None
-    return _document(host, host.http_entry(url), host.http_document or {})
-
-
-def _document(host: Host, entry: Entry, more: Entry) -> str:
-    if host.format == "TOML":
-        return toml_edit.table_text((host.servers, SERVER_NAME), entry)
-    return json.dumps({**more, host.servers: {SERVER_NAME: entry}}, indent=2) + "\n"
-
-
 def plan_install(
     host: Host, path: Path, command: ServerCommand, *, mode: int = PRIVATE_MODE
 ) -> ConfigChange:
@@ -180,7 +161,7 @@ def _check_result(host: Host, text: str, wanted: dict[str, Any]) -> None:
     if host.servers not in wanted and not found.get(host.servers):
         found.pop(host.servers, None)  # a comment may keep the emptied object
     if found != wanted:
-        raise json_edit.Uneditable("other parts of the file would change")
+        raise config_text.Uneditable("other parts of the file would change")
 
 
 def _read(path: Path, target: Path, mode: int) -> tuple[bytes | None, int]:
@@ -205,7 +186,7 @@ def _decoded(path: Path, data: bytes) -> tuple[str, str]:
 
 
 def _parsed(host: Host, text: str) -> dict[str, Any]:
-    data = toml_edit.parse(text) if host.format == "TOML" else json_edit.parse(text)
+    data = config_text.parse_toml(text) if host.format == "TOML" else config_text.parse_json(text)
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -218,7 +199,7 @@ def _expected(host: Host, data: dict[str, Any], entry: Entry | None) -> dict[str
     wanted = copy.deepcopy(data)
     servers = wanted.get(host.servers, {})
     if not isinstance(servers, dict):
-        raise json_edit.Uneditable(f'"{host.servers}" is not an object')
+        raise config_text.Uneditable(f'"{host.servers}" is not an object')
     if entry is not None:
         wanted.setdefault(host.servers, servers)[SERVER_NAME] = _merged(
             servers.get(SERVER_NAME), entry
@@ -241,17 +222,17 @@ def _edit_json(host: Host, text: str, data: dict[str, Any], wanted: dict[str, An
     path = (host.servers, SERVER_NAME)
     new = wanted.get(host.servers, {}).get(SERVER_NAME)
     if new is None:
-        text = json_edit.without_value(text, path)
-        bare = host.servers not in wanted and json_edit.is_bare(text, host.servers)
-        return json_edit.without_value(text, path[:1]) if bare else text
+        text = config_text.json_without_value(text, path)
+        bare = host.servers not in wanted and config_text.is_bare_json(text, host.servers)
+        return config_text.json_without_value(text, path[:1]) if bare else text
     old = data.get(host.servers, {}).get(SERVER_NAME)
     if not isinstance(old, dict):
-        return json_edit.with_value(text, path, new)
+        return config_text.json_with_value(text, path, new)
     for key in old.keys() - new.keys():
-        text = json_edit.without_value(text, (*path, key))
+        text = config_text.json_without_value(text, (*path, key))
     for key, value in new.items():
         if key not in old or old[key] != value:
-            text = json_edit.with_value(text, (*path, key), value)
+            text = config_text.json_with_value(text, (*path, key), value)
     return text
 
 
@@ -259,10 +240,10 @@ def _edit_toml(host: Host, text: str, data: dict[str, Any], wanted: dict[str, An
     path = (host.servers, SERVER_NAME)
     new = wanted.get(host.servers, {}).get(SERVER_NAME)
     if new is None:
-        return toml_edit.without_table(text, path)
+        return config_text.toml_without_table(text, path)
     old = data.get(host.servers, {}).get(SERVER_NAME, {})
     changed = {key: value for key, value in new.items() if key not in old or old[key] != value}
-    return toml_edit.with_values(text, path, changed, frozenset(old.keys() - new.keys()))
+    return config_text.toml_with_values(text, path, changed, frozenset(old.keys() - new.keys()))
 
 
 def write(change: ConfigChange) -> None:

@@ -5,10 +5,13 @@ Paths come from a `Machine`, so that the table of every platform can be read on 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final, Literal
+
+from engine.server.hosts.config_text import toml_table
 
 SERVER_NAME: Final = "openchrome-monitor"
 TOKEN_VARIABLE: Final = "OPENCHROME_MONITOR_TOKEN"
@@ -200,3 +203,21 @@ _ALL: Final = (
     ),
 )
 HOSTS: Final[Mapping[str, Host]] = {host.name: host for host in _ALL}
+
+
+def stdio_snippet(host: Host, command: ServerCommand) -> str:
+    """Return the text of a file with nothing but the server as a command."""
+    return _document(host, host.stdio_entry(command), {})
+
+
+def http_snippet(host: Host, url: str) -> str | None:
+    """Return the text of a file with nothing but the server at its address."""
+    if host.http_entry is None:
+        return None
+    return _document(host, host.http_entry(url), host.http_document or {})
+
+
+def _document(host: Host, entry: Entry, more: Entry) -> str:
+    if host.format == "TOML":
+        return toml_table((host.servers, SERVER_NAME), entry)
+    return json.dumps({**more, host.servers: {SERVER_NAME: entry}}, indent=2) + "\n"

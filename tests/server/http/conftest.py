@@ -15,8 +15,7 @@ import aiohttp
 import pytest
 
 from engine.model.config import Settings
-from engine.server.connections import HttpConnection
-from engine.server.local_server import LocalServer
+from engine.server.local_server import HttpConnection, LocalServer
 from engine.service.engine import Engine
 
 Serving = Callable[..., AbstractAsyncContextManager["Client"]]

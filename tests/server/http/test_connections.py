@@ -11,9 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from engine.server import connections, local_server
-from engine.server.connections import MOST_CONNECTIONS
-from engine.server.local_server import LocalServer, PortRefused, PortTaken
+from engine.server import local_server
+from engine.server.local_server import MOST_CONNECTIONS, LocalServer, PortRefused, PortTaken
 from tests.server.http.conftest import WAIT_S, Client, Serving, answer, is_held_up
 from tests.support.engines import opened, until
 
@@ -36,7 +35,7 @@ async def test_a_thousand_connections_leave_those_within_the_limit_served(
     serving: Serving, descriptors: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("HEAD_S", "REFUSED_S"):  # a crowded machine connects slowly
-        monkeypatch.setattr(connections, limit, 120.0)
+        monkeypatch.setattr(local_server, limit, 120.0)
     async with serving() as client, AsyncExitStack() as stack:
         many = [await stack.enter_async_context(client.raw()) for _ in range(MANY)]
         statuses = await asyncio.gather(*(_status(client, one) for one in many))
@@ -65,7 +64,7 @@ async def _status(
 async def test_sockets_count_as_connections(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(local_server, "MOST_CONNECTIONS", 2)
     async with serving() as client:
         async with client.socket(), client.socket():
             status, _, data = await client.sent(client.head())
@@ -86,7 +85,7 @@ async def test_sockets_count_as_connections(
 async def test_a_head_that_is_never_finished_is_closed(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+    monkeypatch.setattr(local_server, "HEAD_S", 0.3)
     async with serving() as client:
         for begun in (b"", b"GET /tasks HT", client.head()[:-2]):
             async with client.raw() as (reader, writer):
@@ -103,7 +102,7 @@ async def test_a_head_that_is_never_finished_is_closed(
 async def test_a_second_head_on_a_connection_is_limited_like_the_first(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+    monkeypatch.setattr(local_server, "HEAD_S", 0.3)
     async with serving() as client, client.raw() as (reader, writer):
         writer.write(client.head())
         assert (await answer(reader))[0] == 200
@@ -114,7 +113,7 @@ async def test_a_second_head_on_a_connection_is_limited_like_the_first(
 async def test_a_body_that_nobody_wants_is_not_read_for_ever(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+    monkeypatch.setattr(local_server, "HEAD_S", 0.3)
     async with serving() as client, client.raw() as (reader, writer):
         head = {"Content_Type": "text/plain", "Content_Length": "100000"}
         writer.write(client.head("POST /tasks HTTP/1.1", **head))
@@ -126,7 +125,7 @@ async def test_a_body_that_nobody_wants_is_not_read_for_ever(
 async def test_a_reader_that_does_not_read_is_closed(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "STALL_S", 0.3)
+    monkeypatch.setattr(local_server, "STALL_S", 0.3)
     async with serving() as client:
         task_id = await client.envelope()
         _write_many_events(client.server.token_file.parents[1], task_id)
@@ -244,7 +243,7 @@ async def test_it_ends_soon_whatever_is_open(home: Path, monkeypatch: pytest.Mon
 async def test_it_ends_although_a_client_reads_nothing(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "STALL_S", 1_000.0)  # it ends before
+    monkeypatch.setattr(local_server, "STALL_S", 1_000.0)  # it ends before
     async with opened(home) as engine:
         server = LocalServer(engine)
         await server.start()

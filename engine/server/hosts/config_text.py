@@ -1,18 +1,24 @@
-"""Edit one value of a JSON text, and keep the rest of it: comments, order, spaces and line ends.
+"""Edit one entry of a JSON or TOML text, and keep the rest: comments, order, spaces and line ends.
 
-Comments and trailing commas are accepted, as editors write them. They are blanked out first, so
-that the offsets of the standard decoder are offsets of the text; a second tokenizer is not needed.
+In JSON, comments and trailing commas are accepted, as editors write them. They are blanked out
+first, so that the offsets of the standard decoder are offsets of the text; a second tokenizer is
+not needed.
+
+The standard library reads TOML but does not write it, so a table is edited by its lines. Lines
+inside a long string can look like the header of a table: callers must parse the result and compare
+it with what they expect.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-Path = tuple[str, ...]
+Keys = tuple[str, ...]
 
 _STRING: Final = r'"(?:[^"\\\n]++|\\.)*+"'
 _COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -21,13 +27,16 @@ _BLANKS: Final = " \t\r\n"
 _BLANK: Final = re.compile(f"[{_BLANKS}]*")
 _LINE_END: Final = re.compile(r"[ \t]*(?:\r?\n|$)")
 _INDENT: Final = re.compile(r'^([ \t]+)"', re.MULTILINE)
+_HEADER: Final = re.compile(r"\s*\[")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_KEY: Final = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""")
 
 
 class Uneditable(ValueError):
     """The text is valid, but its value cannot be replaced; `str()` gives the reason."""
 
 
-def parse(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the data of a text; None if it holds nothing but comments. Raises ValueError."""
     plain = _Source(text).plain
     if not plain.strip(_BLANKS):
@@ -42,7 +51,7 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def with_value(text: str, path: Path, value: Any) -> str:
+def json_with_value(text: str, path: Keys, value: Any) -> str:
     """Set the value at `path`; missing objects on the way are added. Raises Uneditable."""
     source = _Source(text)
     if not source.plain.strip(_BLANKS):
@@ -63,7 +72,7 @@ def with_value(text: str, path: Path, value: Any) -> str:
     return text[: found.value] + new + text[found.end :]
 
 
-def without_value(text: str, path: Path) -> str:
+def json_without_value(text: str, path: Keys) -> str:
     """Remove the member at `path`, with its comma; nothing happens if it is missing."""
     source = _Source(text)
     if not source.plain.strip(_BLANKS):
@@ -78,7 +87,7 @@ def without_value(text: str, path: Path) -> str:
     return text if found is None else source.without_member(scope, found)
 
 
-def is_bare(text: str, name: str) -> bool:
+def is_bare_json(text: str, name: str) -> bool:
     """Return whether a member of the whole object is an empty object without any comment."""
     source = _Source(text)
     found = source.root().member(name)
@@ -89,7 +98,7 @@ def is_bare(text: str, name: str) -> bool:
     return empty and text[part] == source.bare[part]
 
 
-def _nested(path: Path, value: Any) -> Any:
+def _nested(path: Keys, value: Any) -> Any:
     for name in reversed(path):
         value = {name: value}
     return value
@@ -219,3 +228,100 @@ def _skip(text: str, at: int) -> int:
     """Return the offset of the next character that is no white space."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the data of a text. Raises ValueError."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def toml_table(path: Keys, values: Mapping[str, Any]) -> str:
+    """Return a table of strings and lists of strings, with its header."""
+    header = ".".join(name if _BARE_KEY.fullmatch(name) else _quoted(name) for name in path)
+    return "\n".join((f"[{header}]", *_toml_lines(values), ""))
+
+
+def toml_with_values(
+    text: str, path: Keys, values: Mapping[str, Any], dropped: frozenset[str]
+) -> str:
+    """Set values of the table at `path` and drop others; a missing table is added at the end."""
+    lines = text.split("\n")
+    ending = "\r" if lines[0].endswith("\r") else ""
+    at = _header_of(lines, path)
+    if at is None:
+        lead = text if not text or text.endswith("\n") else f"{text}{ending}\n"
+        lead += f"{ending}\n" if lead else ""
+        return lead + toml_table(path, values).replace("\n", f"{ending}\n")
+    end = _end_of(lines, at)
+    kept = [
+        line
+        for key, part in _assignments(lines[at + 1 : end])
+        if key not in values and key not in dropped
+        for line in part
+    ]
+    new = [line + ending for line in _toml_lines(values)]
+    return "\n".join((*lines[: at + 1], *new, *kept, *lines[end:]))
+
+
+def toml_without_table(text: str, path: Keys) -> str:
+    """Remove the table at `path` and the tables in it, each with the blank line before it."""
+    lines = text.split("\n")
+    while (at := _header_of(lines, path, within=True)) is not None:
+        end = _end_of(lines, at)
+        if at and not lines[at - 1].strip():
+            at -= 1
+        del lines[at:end]
+    return "\n".join(lines)
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml_lines(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        items = [_quoted(item) for item in value] if isinstance(value, list) else None
+        yield f"{name} = " + (_quoted(value) if items is None else f"[{', '.join(items)}]")
+
+
+def _header_of(lines: list[str], path: Keys, *, within: bool = False) -> int | None:
+    """Return the line with the header of the table, or also of a table in it."""
+    names = r"\s*\.\s*".join(
+        f"(?:{re.escape(name)}|\"{re.escape(name)}\"|'{re.escape(name)}')" for name in path
+    )
+    deeper = r"(?:\s*\.[^\]\n]*)?" if within else ""
+    header = re.compile(rf"\s*\[\s*{names}{deeper}\s*\]\s*(?:#.*)?")
+    return next((at for at, line in enumerate(lines) if header.fullmatch(line)), None)
+
+
+def _end_of(lines: list[str], at: int) -> int:
+    """Return the line behind a table; comments before the next header belong to that one."""
+    end = at + 1
+    while end < len(lines) and not _HEADER.match(lines[end]):
+        end += 1
+    while end > at + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return end
+
+
+def _assignments(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the lines of each value with its key, and other lines with an empty key."""
+    at = 0
+    while at < len(lines):
+        found = _KEY.match(lines[at])
+        end = at + 1
+        while found and end < len(lines) and not _is_complete(lines[at:end]):
+            end += 1
+        yield (found[1].strip("\"'") if found else ""), lines[at:end]
+        at = end
+
+
+def _is_complete(lines: list[str]) -> bool:
+    try:
+        tomllib.loads("\n".join((*lines, "")))
+    except tomllib.TOMLDecodeError:
+        return False
+    return True

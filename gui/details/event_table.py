@@ -1,21 +1,34 @@
-"""Table model of the newest events, with a filter by kind."""
+"""Table of the newest events, with a filter by kind, and the search in all events of a task."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QObject, Qt
-from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QAbstractTableModel, QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QFont, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidget
 
+from engine.model.errors import EngineError
+from engine.service.engine import Engine
 from engine.text import words
+from gui.context.window_context import Desk
 from gui.engine_link.task_events import KEPT, TONES, UNIT_FAILED, EventRow, mark_failures
-from gui.style.tables import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.tables import (
+    ALIGNMENT,
+    COLOUR,
+    DISPLAY,
+    FONT,
+    ROOT,
+    SPOKEN,
+    TOOL_TIP,
+    AnyIndex,
+    show_plain_rows,
+)
 from gui.style.theme import plain_tip, tone
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -256,3 +269,177 @@ def _bold() -> QFont:
     font = QApplication.font()
     font.setBold(True)
     return font
+
+
+# Table of events, which distinguishes scrolling by the user from added rows.
+
+_TIME_CHARS, _KIND_CHARS = 14, 20
+
+
+class EventTable(QTableView):
+    """Event table: `scrolled_by_hand` on scrolling by the user; Find keys emit `find_wanted`."""
+
+    scrolled_by_hand = Signal(bool)
+    resized = Signal()
+    find_wanted = Signal()
+
+    def __init__(self, model: EventModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._events = model
+        self.setModel(model)
+        self.setAccessibleName(words.say("details.events"))
+        show_plain_rows(self)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        header = self.horizontalHeader()
+        header.setStretchLastSection(True)
+        character = self.fontMetrics().averageCharWidth()
+        header.resizeSection(0, _TIME_CHARS * character + 16)
+        header.resizeSection(1, _KIND_CHARS * character)
+        self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
+        self._by_hand = False
+        self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
+
+    def current_place(self) -> int:
+        """Return the byte position of the current event; -1 without one."""
+        index = self.currentIndex()
+        return self._events.row_at(index.row()).place if index.isValid() else -1
+
+    def show_row(self, row: int) -> None:
+        """Select this event and scroll it to the centre."""
+        index = self.model().index(row, 0)
+        self.setCurrentIndex(index)
+        self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+
+    def scroll_by(self, rows: int) -> None:
+        """Scroll by rows that were added or removed above the visible ones."""
+        self.updateGeometries()  # else the scroll bar keeps its old maximum
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + rows)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()
+
+    def event(self, event: QEvent) -> bool:
+        override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if override and _is_find(event):
+            event.accept()  # else the window's action handles it
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if _is_find(event):
+            self.find_wanted.emit()
+            return
+        before = self.verticalScrollBar().value()
+        super().keyPressEvent(event)
+        # A key moves the current row, which scrolls the table without an action.
+        if self.verticalScrollBar().value() != before:
+            self._judge()
+
+    def _tell(self, started: bool) -> None:
+        # An action (wheel, key, drag) is signalled before the bar moves; added rows move the bar
+        # without an action.
+        if started:
+            self._by_hand = True
+            return
+        if self._by_hand:
+            self._by_hand = False
+            self._judge()
+
+    def _judge(self) -> None:
+        bar = self.verticalScrollBar()
+        self.scrolled_by_hand.emit(bar.value() >= bar.maximum())
+
+
+def _is_find(event: QEvent) -> bool:
+    return isinstance(event, QKeyEvent) and event.matches(QKeySequence.StandardKey.Find)
+
+
+# Search in all events of a task, including those not in the table.
+
+MOST = 100_000  # matches; a search stops here
+
+
+class EventFinder(QObject):
+    """Matches of one text in a task's events. `changed` is emitted after every step."""
+
+    changed = Signal()
+    failed = Signal(EngineError)
+
+    def __init__(self, desk: Desk | None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._task_id = ""
+        self._at = self._size = 0
+        self.text = ""
+        self.places: list[int] = []  # byte positions of lines, ascending
+        self.busy = self.stopped = False
+
+    @property
+    def percent(self) -> int:
+        """The searched part of the file in percent."""
+        return min(100, 100 * self._at // self._size) if self._size else 100
+
+    @property
+    def too_many(self) -> bool:
+        return len(self.places) >= MOST
+
+    @property
+    def _name(self) -> str:
+        return f"find events {id(self)}"
+
+    def look_for(self, task_id: str, text: str) -> None:
+        """Search all events of the task from the start; an empty text ends the search."""
+        self.stop()
+        self._task_id, self.text = task_id, text.strip()
+        self._at = self._size = 0
+        self.places, self.stopped = [], False
+        self.changed.emit()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Search the part that was added to the file; no-op during a search."""
+        if self._desk is None or self.busy or self.stopped or not self.text or self.too_many:
+            return
+        self.busy = True
+        self._desk.bridge.ask(self._search, lambda _: None, self._fail, name=self._name)
+
+    def stop(self) -> None:
+        """End the search; matches are kept."""
+        if self.busy and self._desk is not None:
+            self._desk.bridge.call_off(self._name)
+            self.busy, self.stopped = False, True
+            self.changed.emit()
+
+    def beside(self, place: int, step: int) -> int | None:
+        """Return the next match after (step 1) or before (-1) `place`, cyclic; None without
+        matches.
+        """
+        if not self.places:
+            return None
+        at = bisect_right(self.places, place) if step > 0 else bisect_left(self.places, place) - 1
+        return self.places[at % len(self.places)]
+
+    def number_of(self, place: int) -> int:
+        """Return the number of the match at `place`, from 1; 0 if it is no match."""
+        at = bisect_left(self.places, place)
+        return at + 1 if at < len(self.places) and self.places[at] == place else 0
+
+    async def _search(self, engine: Engine) -> None:
+        task_id, text = self._task_id, self.text
+        while True:
+            found = await engine.past.find(task_id, text, self._at)
+            last = self.places[-1] if self.places else -1
+            self.places += [place for place in found.places if place > last]
+            ended = found.next_offset == self._at or self.too_many
+            self._at, self._size = found.next_offset, found.size
+            self.busy = not ended
+            self.changed.emit()
+            if ended:
+                return
+
+    def _fail(self, error: EngineError) -> None:
+        self.busy = False
+        self.failed.emit(error)
+        self.changed.emit()

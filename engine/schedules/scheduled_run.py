@@ -1,14 +1,14 @@
-"""Counts of what differs between a scheduled run and the run before it, stored with the task.
+"""One run of a schedule: its claim, and the counts of what differs from the run before it.
 
-They are counted after the result and before the terminal record, because a terminal record is
+The counts are stored after the result and before the terminal record, because a terminal record is
 final; every list then has them without reading a result.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -17,12 +17,23 @@ from engine.kinds.context import StopReason
 from engine.ledger.changes import engine_of
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
-from engine.model.records import ErrorInfo, RunChanges, Status, TaskRecord, Units
+from engine.model.records import ErrorInfo, RunChanges, ScheduleLink, Status, TaskRecord, Units
 from engine.results.units import differences
 
-log = logging.getLogger(__name__)
-
 MOST_STEPS: Final = 100  # runs that did not complete are passed over, up to so many
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
+    """Claimed run of a schedule: its task gets exactly this id.
+
+    `confirm` records that the task exists, before anything of it runs.
+    """
+
+    link: ScheduleLink
+    task_id: str
+    parent: str | None
+    confirm: Callable[[], None]
 
 
 class ChangesObserver:
