@@ -51,6 +51,7 @@
       const inner = tellOf(owner, "");
       if (inner === null) continue;
       told.open.push(...inner.open);
+      told.connections += inner.connections;
       const ends = [told.ago.ended, inner.ago.ended].filter((ms) => ms !== null);
       told.ago.ended = ends.length ? Math.min(...ends) : null;
     }
@@ -132,6 +133,11 @@
     let saidAt = began; // time of their last change
     let rendered = ask.written === true;
     let dirty = true;
+    let idle = false; // only the rest of `RENDERED_MS` is waited for, without a request
+    const report = (now) => {
+      if (now !== idle && ask.reportsIdle) ask.onIdle(now);
+      idle = now;
+    };
     const touch = () => { last = performance.now(); dirty = true; };
     const dom = new MutationObserver(touch);
     dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
@@ -195,11 +201,16 @@
       const { waited, over, silent } = sorted(told, isShowing);
       const due = told.again ? 0 : told.due;
       const hopes = !isShowing && due !== null && due < ask.requestMs - told.age;
-      if (waited.length || hopes || since(ago.left) < ask.requestMs) return wait(LOOK_MS);
+      if (waited.length || hopes || since(ago.left) < ask.requestMs) {
+        report(false);
+        return wait(LOOK_MS);
+      }
       if (since(ago.ended) < ask.settleMs) return wait(ask.settleMs - ago.ended);
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
+      // It holds no connection to its host, of which a browser has few.
+      report(written && missing > 0 && !told.connections);
       if (written && missing > 0) return wait(missing);
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);

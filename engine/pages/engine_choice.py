@@ -30,6 +30,7 @@ from engine.pages.fetch import (
     EngineName,
     Fetched,
     Fetcher,
+    OnIdle,
     PageOptions,
     PageWorkers,
     bounded,
@@ -297,6 +298,11 @@ class Loader:
         self._options = args.page_options
         self._robots: Robots | None = None
         self._choice = EngineChoice()
+        self._on_idle: OnIdle | None = None
+
+    def report_idle(self, on_idle: OnIdle) -> None:
+        """Report by `on_idle` when a page is idle; see `Fetcher.fetch`."""
+        self._on_idle = on_idle
 
     async def __aenter__(self) -> Self:
         return self
@@ -411,7 +417,7 @@ class Loader:
         if self.workers is not None:
             return await self.workers.fetch(engine, url, options)
         fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
-        return await fetcher.fetch(url, options)
+        return await fetcher.fetch(url, options, self._on_idle)
 
 
 def _unknown(url: str) -> Fetched:

@@ -255,11 +255,17 @@ class Fetched(msgspec.Struct):
     worker: str = ""  # the worker of a cluster that loaded the page
 
 
+OnIdle = Callable[[int], None]
+
+
 class Fetcher(Protocol):
     """Loads pages for one crawl; used by several workers at once."""
 
-    async def fetch(self, url: str, options: PageOptions) -> Fetched:
+    async def fetch(self, url: str, options: PageOptions, on_idle: OnIdle | None = None) -> Fetched:
         """Load `url`, following redirects (10 at most).
+
+        `on_idle` is called with 1 when the page has loaded, has no request, and must only stay
+        stable for a while, and with -1 when that ends; not by every fetcher.
 
         Raises:
             PageError: this page could not be loaded (also `AddressBlocked`); the crawl continues.

@@ -29,7 +29,7 @@ from engine.model.process_limits import is_shortage
 from engine.pages import documents, style_sheets
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
 from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
-from engine.pages.fetch import MAX_HTML_CHARS, Fetched, PageOptions, Redirect, bounded
+from engine.pages.fetch import MAX_HTML_CHARS, Fetched, OnIdle, PageOptions, Redirect, bounded
 from engine.pages.style_sheets import Rule, is_doubtful
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class StaticFetcher:
         self._sheets = SheetLoader(functools.partial(self._asset, _CSS))
         self._scripts = ScriptLoader(functools.partial(self._asset, _SCRIPTS))
 
-    async def fetch(self, url: str, options: PageOptions) -> Fetched:
+    async def fetch(self, url: str, options: PageOptions, on_idle: OnIdle | None = None) -> Fetched:
         started = self._monotonic()
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1_000
         asked = url

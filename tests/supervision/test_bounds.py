@@ -49,6 +49,7 @@ BOUNDED_BY = {
     "consent._connect": "`TabConsent.attach`, and `TabConsent._on_navigated`",
     "consent._attach_frame": "`TabConsent._on_navigated`",
     "crawl_tab._call": "`Tab.take`: the page's own limit",
+    "crawl_tab._next_answer": "`Tab.take`: the page's own limit",
     "devtools_connection": "who waits for a command, as with Playwright's sessions",
     "direct_browser": "`launch`, `TabPool._open`, `CrawlContext`, and `close_context`",
     "direct_page": "`Tab.take`, `Tab.close`, and `goto` by itself",

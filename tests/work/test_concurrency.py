@@ -182,7 +182,7 @@ async def test_an_error_without_a_page_keeps_requests_from_its_host_as_well(
     asked: list[tuple[float, str]] = []
 
     class Fetching:
-        async def fetch(self, url: str, options: PageOptions) -> Fetched:
+        async def fetch(self, url: str, options: PageOptions, on_idle: object = None) -> Fetched:
             asked.append((time.monotonic(), url))
             if len(asked) == 2:
                 raise unproved(503, 1.0) if is_unproved else page_error(503, 1.0)

@@ -325,7 +325,7 @@ class Dying:
     def __init__(self, victim, times):
         self.victim, self.left = victim, times
 
-    async def fetch(self, url, options):
+    async def fetch(self, url, options, on_idle=None):
         if url.endswith(self.victim) and self.left:
             self.left -= 1
             raise BrowserGone(url=url)
@@ -360,7 +360,7 @@ class Troubled:
         self.under_way = set()
         self.alone = {}  # path of a page that came again -> was nothing beside it?
 
-    async def fetch(self, url, options):
+    async def fetch(self, url, options, on_idle=None):
         path = urlsplit(url).path
         self.began.append(path)
         self.under_way.add(path)

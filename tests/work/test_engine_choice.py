@@ -57,7 +57,7 @@ class Both:
         outer = self
 
         class End:
-            async def fetch(self, url: str, options: Any) -> Fetched:
+            async def fetch(self, url: str, options: Any, on_idle: Any = None) -> Fetched:
                 path = url.removeprefix("http://site.test")
                 outer.hits[name][path] += 1
                 outer.at.append(time.monotonic())

@@ -30,7 +30,7 @@ def listing(number: int) -> str:
 class Listed:
     """The wire's far end: a page of links, and a small page behind each."""
 
-    async def fetch(self, url: str, options: Any) -> Fetched:
+    async def fetch(self, url: str, options: Any, on_idle: Any = None) -> Fetched:
         html = listing(LINKS) if url.endswith("/all") else "<p>one</p>"
         return Fetched(url, url, 200, "text/html", html=html, engine="static")
 

@@ -46,6 +46,7 @@ class Load:
     def __init__(self) -> None:
         self.total_bytes = 0
         self.heavy = False  # a renderer exceeds half of its limit
+        self.is_roomy = True  # all processes together are well below their limit
         self._ended_at = -TOLD_S
 
     def took_too_much(self) -> bool:
@@ -58,6 +59,7 @@ class Load:
         held = {member: holds(member) for member in members}
         largest = sorted(held, key=held.__getitem__, reverse=True)
         self.total_bytes = sum(held.values())
+        self.is_roomy = self.total_bytes <= limits.browser_bytes * 2 / 3
         suspects = [one for one in largest if held[one] > limits.renderer_bytes / 2]
         renderers = [one for one in suspects if family.is_renderer(one)]
         self.heavy = bool(renderers)

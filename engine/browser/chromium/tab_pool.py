@@ -34,7 +34,7 @@ from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
 from engine.model.process_limits import has_few_files, was_short
-from engine.pages.fetch import PASSING, Fetched, PageOptions
+from engine.pages.fetch import PASSING, Fetched, OnIdle, PageOptions
 from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class CrawlContext:
         """Send new pages to another context from now on."""
         self._left = 0
 
-    async def take(self, url: str, options: PageOptions) -> Fetched:
+    async def take(self, url: str, options: PageOptions, on_idle: OnIdle | None = None) -> Fetched:
         """Load one page; see `Fetcher.fetch`.
 
         Raises:
@@ -152,6 +152,8 @@ class CrawlContext:
         self.chromium.pages += 1
         try:
             tab = await self._opened()
+            # More tabs would only make a large browser reach its limit sooner.
+            tab.idle.begin(on_idle if self.chromium.load.is_roomy else None)
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
                 fetched = await tab.take(url, options)
                 await self._doubt(tab, fetched, options, began_s)
@@ -179,6 +181,7 @@ class CrawlContext:
         finally:
             self.busy -= 1
             if tab is not None:
+                tab.idle.end()
                 self._put_back(tab)
 
     async def _click_links(self, tab: Tab, fetched: Fetched, options: PageOptions) -> None:
@@ -358,7 +361,7 @@ class CrawlContext:
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
         if self.chromium.is_direct:
-            tab.pushed = await PushedExtraction.attach(cast("DirectPage", page), PENDING)
+            tab.pushed = await PushedExtraction.attach(cast("DirectPage", page), PENDING, tab.idle)
         if self.sign_in is not None:
             tab.at_rest = self.at_rest
             await hear_cookies(wire, lambda: tab.url, self.sign_in.hear)
@@ -407,14 +410,14 @@ class TabPool:
         self._crawl_context: CrawlContext | None = None  # context of new pages
         self._leaving: list[CrawlContext] = []
 
-    async def fetch(self, url: str, options: PageOptions) -> Fetched:
+    async def fetch(self, url: str, options: PageOptions, on_idle: OnIdle | None = None) -> Fetched:
         """Load one page; see `Fetcher.fetch`. Return within its limit + 1 s, without cleanup."""
         await self._options.policy.check(url)
         async with self._room:
             for _ in range(TRIES):
                 with suppress(Error, TimeoutError, NoTab):
                     crawl_context = await self._ready(fresh=options.fresh)
-                    fetched = await crawl_context.take(url, options)
+                    fetched = await crawl_context.take(url, options, on_idle)
                     await self._renew_sign_in(crawl_context, fetched.final_url)
                     return fetched
             raise BrowserGone(url=url)

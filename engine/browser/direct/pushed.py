@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.browser.direct.direct_page import DirectPage
+    from engine.browser.page.idle_report import IdleReport
     from engine.pages.fetch import PageOptions
 
 PROBE_S: Final = 1.0  # after that it is checked whether the script runs in the document at all
 _NAME: Final = f"octask{secrets.token_hex(8)}"
 _BINDING: Final = "Runtime.bindingCalled"
 _GONE: Final = "Inspected target navigated or closed"
+_IDLE, _BUSY = "idle", "busy"
 _SCRIPT: Final = """((name, ask) => {
   if (window !== window.top) return;
   ask.began = performance.now(); // since the beginning of the navigation
@@ -35,6 +37,7 @@ _SCRIPT: Final = """((name, ask) => {
   const push = globalThis[name];
   const tell = (told) => push(JSON.stringify(told));
   globalThis[`${name}Ask`] = ask;
+  ask.onIdle = (idle) => push(idle ? "idle" : "busy");
   const failed = (description) => ({ exceptionDetails: { exception: { description } } });
   TAKE(ask).then(
     (value) => tell({ result: { value } }),
@@ -46,7 +49,8 @@ _SCRIPT: Final = """((name, ask) => {
 class PushedExtraction:
     """Results that the documents of one tab push, in the form of `Runtime.callFunctionOn`."""
 
-    def __init__(self, page: DirectPage, pending: str) -> None:
+    def __init__(self, page: DirectPage, pending: str, idle: IdleReport) -> None:
+        self._idle = idle
         self._page = page
         self._pending = pending
         self._installed: tuple[PageOptions, Sequence[str]] | None = None
@@ -58,13 +62,13 @@ class PushedExtraction:
         page.on("close", lambda _: self._fail(Error(CLOSED)))
 
     @classmethod
-    async def attach(cls, page: DirectPage, pending: str) -> PushedExtraction:
-        """Prepare a tab to push; unbounded.
+    async def attach(cls, page: DirectPage, pending: str, idle: IdleReport) -> PushedExtraction:
+        """Prepare a tab to push, and to record in `idle` when its page is that; unbounded.
 
         Raises:
             playwright.Error: the tab is gone.
         """
-        made = cls(page, pending)
+        made = cls(page, pending, idle)
         page.session.on(_BINDING, made._on_binding)
         page.session.on("dropped", made._on_dropped)
         binding = {"name": _NAME, "executionContextName": WORLD}
@@ -138,8 +142,12 @@ class PushedExtraction:
         return answer.get("result", {}).get("value") is True
 
     def _on_binding(self, event: dict[str, Any]) -> None:
-        if event["name"] == _NAME and not self._pushed.done():
-            self._pushed.set_result(str(event["payload"]))
+        if event["name"] != _NAME or self._pushed.done():
+            return
+        payload = str(event["payload"])
+        self._idle.record(is_idle=payload == _IDLE)
+        if payload not in {_IDLE, _BUSY}:
+            self._pushed.set_result(payload)
 
     def _on_committed(self, _: object) -> None:
         self._fail(Error(_GONE))

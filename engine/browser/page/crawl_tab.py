@@ -34,6 +34,7 @@ from engine.browser.page.extraction_options import (
     script,
 )
 from engine.browser.page.failures import PageTooLarge, net_failure, no_answer
+from engine.browser.page.idle_report import IdleReport
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
 
     from engine.browser.direct.pushed import PushedExtraction
     from engine.browser.page.consent import TabConsent
-    from engine.browser.page.network_capture import NetworkCapture
-
+from engine.browser.page.network_capture import NetworkCapture
 
 PAGES = 2
 MOST = 200  # names; a site that invents new names for ever cannot be recognised anyway
@@ -215,6 +215,7 @@ class Tab:
         self.url = ""  # of the page that is loaded
         self.jar = CookieJar(wire)
         self.capture: NetworkCapture | None = None  # for a web archive
+        self.idle = IdleReport()
         self.consent: TabConsent | None = None  # dismisses consent banners
         self.pushed: PushedExtraction | None = None  # in a browser without Playwright
         self.begun = False  # the current document has begun to arrive
@@ -334,6 +335,7 @@ class Tab:
         self._answer = _answer_of(response)
         self.begun = True
         extraction = await self._extract(deadline, options)
+        self.idle.record(is_idle=False)
         if self.consent is not None and await self.consent.finish(deadline):
             extraction = await self._extract_again(extraction, deadline, options)
         self.left_open, self.outliving = extraction.held, extraction.outliving
@@ -518,6 +520,14 @@ class Tab:
         ask = extraction_options(
             left_ms, options, PENDING, self._held.known, cut_off=self._cut_off, written=written
         )
+        ask["reportsIdle"] &= self.idle.is_wanted
+        answer = await self._next_answer(ask)
+        while isinstance(value := answer["result"].get("value"), dict) and value.keys() == {"idle"}:
+            self.idle.record(is_idle=value["idle"])
+            answer = await self._next_answer(None)
+        return answer
+
+    async def _next_answer(self, ask: dict[str, Any] | None) -> dict[str, Any]:
         asked = {**extraction_request(ask), "executionContextId": self._world}
         return await self._wire.send("Runtime.callFunctionOn", asked)
 
@@ -561,6 +571,7 @@ class Tab:
 
     def _on_navigated(self, frame: Frame) -> None:
         if frame is self._page.main_frame and self._loaded:
+            self.idle.record(is_idle=False)  # another document reports for itself
             self._moves.append(time.monotonic())
         self._loaded = self._loaded or frame is self._page.main_frame
 

@@ -69,6 +69,11 @@ def taking_script() -> str:
     return compact(f"((settle, shown) => {script('take')})({scripts})")
 
 
+@cache
+def _taking() -> str:
+    return _TAKING.replace("TAKE", taking_script())
+
+
 def extraction_options(
     left_ms: float,
     options: PageOptions,
@@ -114,18 +119,39 @@ def extraction_options(
         "maxValues": MAX_VALUES,
         "maxValueChars": MAX_VALUE_CHARS,
         "pending": pending,
+        # A page that loads more is idle several times, but not at rest.
+        "reportsIdle": not (options.scroll or options.load_more),
         "cutOff": cut_off,
         "written": written,
     }
 
 
-def extraction_request(ask: dict[str, Any]) -> dict[str, Any]:
+# The first call begins, and returns the result, or a change of the page's state if that is first;
+# further calls, without options, wait for the next of both.
+_TAKING: Final = """((ask) => {
+  if (ask) {
+    const reports = [];
+    let tell = () => {};
+    ask.onIdle = (idle) => { reports.push({ idle }); tell(); };
+    const result = TAKE(ask);
+    globalThis.octaskNext = () => Promise.race([result, new Promise((resolve) => {
+      tell = () => { if (reports.length) resolve(reports.shift()); };
+      tell();
+    })]);
+  }
+  return globalThis.octaskNext();
+})"""
+
+
+def extraction_request(ask: dict[str, Any] | None) -> dict[str, Any]:
     """Build the `Runtime.callFunctionOn` parameters for `take.js` with these options.
 
     The function's text is the same for every page, so that V8 compiles it once for each renderer.
+    Its answer is a result, or `{"idle": …}` if the page's state changes before; then a request
+    without options waits for the next answer.
     """
     return {
-        "functionDeclaration": taking_script(),
+        "functionDeclaration": _taking(),
         "arguments": [{"value": ask}],
         "awaitPromise": True,
         "returnByValue": True,

@@ -21,6 +21,7 @@ import psutil
 from engine.kinds.context import Context
 from engine.kinds.crawl.concurrency_rule import (
     BUSY_FROM,
+    MOST,
     ConcurrencyRule,
     Interval,
     Machine,
@@ -35,6 +36,8 @@ from engine.text.messages import ENGLISH
 AUTO: Final = "auto"
 Given = int | Literal["auto"]
 
+TABS_PER_PAGE: Final = 4
+MEMORY_S: Final = 2.0  # between two looks at the memory for further tabs
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
 
@@ -42,6 +45,14 @@ TOLD_S: Final = 5.0  # least time between an event and one about a larger number
 def is_refusal(answer: Fetched | PageError) -> bool:
     """Return whether the site asks for fewer requests; a 503 without a time is a failure."""
     return answer.status == 429 or (answer.status == 503 and answer.retry_after_s is not None)
+
+
+def most_tabs(given: Given) -> int:
+    """Return how many tabs a crawl may have open, where `given` pages load at once.
+
+    One page at a time remains that; `auto` counts all its tabs.
+    """
+    return given if given == 1 else MOST if given == AUTO else min(TABS_PER_PAGE * given, MOST)
 
 
 class _Load:
@@ -67,6 +78,8 @@ class Concurrency:
         self._told, self._told_at_s = 0, -math.inf
         self._risen: Reason = "start"
         self._fallen: Reason = "slow"
+        self._idle = 0  # pages of workers that must only stay stable
+        self._has_memory, self._memory_at_s = True, -math.inf
         self._waiting = 0  # workers without a page to load
         self._restart()
 
@@ -77,7 +90,26 @@ class Concurrency:
         if self._rule is not None:
             return self._rule.number
         assert self._given != AUTO
-        return self._given
+        more = self._idle if self._has_memory else 0
+        return min(self._given + more, most_tabs(self._given))
+
+    @property
+    def counts_idle(self) -> bool:
+        """Whether more pages may load while others are idle."""
+        if self._elsewhere is not None or self._given == AUTO:
+            return False
+        return most_tabs(self._given) > self._given
+
+    def count_idle(self, change: int) -> None:
+        """Count a page that has loaded and must only stay stable: another one may load.
+
+        Its tab stays open meanwhile, so this holds only while the machine has memory.
+        """
+        self._idle += change
+        now_s = self._ctx.monotonic()
+        if change > 0 and now_s - self._memory_at_s >= MEMORY_S:
+            self._memory_at_s = now_s
+            self._has_memory = has_memory()
 
     @property
     def is_exceeded(self) -> bool:
@@ -211,9 +243,8 @@ class Concurrency:
 # of each group around it.
 
 LEAST_TAB_BYTES, MOST_TAB_BYTES = 50e6, 1e9
-BUSY_MACHINE: Final = Machine(
-    cpu=1.0, own_cpu=1.0
-)  # without a measurement: the number does not rise
+# Without a measurement: the number does not rise.
+BUSY_MACHINE: Final = Machine(cpu=1.0, own_cpu=1.0)
 _UNREADABLE: Final = (OSError, psutil.Error)
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_GROUPS: Final = Path("/proc/self/cgroup")  # lines `number:controllers:path`
@@ -288,6 +319,15 @@ class _Used:
                 used.own_s[process] = spent.user + spent.system
                 used.own_bytes += process.memory_info().rss
         return used
+
+
+def has_memory() -> bool:
+    """Return whether the memory has room for further tabs."""
+    try:
+        total, free = _memory()
+    except _UNREADABLE:
+        return False
+    return free >= 2 * Machine(free_bytes=free, total_bytes=total).least_bytes
 
 
 def _memory() -> tuple[float, float]:

@@ -286,6 +286,9 @@ class _Crawl:
         )
         self._pace = pace
         self._concurrency = Concurrency(ctx, args.concurrency, loader.workers)
+        self._workers: asyncio.TaskGroup | None = None
+        if self._concurrency.counts_idle:
+            loader.report_idle(self._on_idle)
         self._searching = self._is_more = False
         self._robots: Robots | None = None
         self._tally = Tally()
@@ -404,9 +407,9 @@ class _Crawl:
         async with asyncio.TaskGroup() as searching:
             finding = None if search is None else searching.create_task(self._search(search))
             ending = searching.create_task(self._wake_at_end(), name="wait for the time limit")
-            async with asyncio.TaskGroup() as workers:
+            async with asyncio.TaskGroup() as self._workers:
                 await self._concurrency.begin()
-                self._add_workers(workers)
+                self._add_workers(self._workers)
             ending.cancel()
             if finding is not None:
                 finding.cancel()
@@ -415,9 +418,20 @@ class _Crawl:
         """Begin the workers that lack; return whether there were any."""
         lacking = range(self._concurrency.workers, self._concurrency.number)
         for number in lacking:
+            work = self._work(workers)
+            try:
+                workers.create_task(work, name=f"crawl-{number}")
+            except RuntimeError:  # the group ends with an error, or is cancelled
+                work.close()
+                return False
             self._concurrency.workers += 1
-            workers.create_task(self._work(workers), name=f"crawl-{number}")
         return bool(lacking)
+
+    def _on_idle(self, change: int) -> None:
+        """Let another page load while one must only stay stable."""
+        self._concurrency.count_idle(change)
+        if change > 0 and self._workers is not None:
+            self._add_workers(self._workers)
 
     async def _wake_at_end(self) -> None:
         """Notify waiting workers of the time limit."""

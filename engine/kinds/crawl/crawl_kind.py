@@ -23,6 +23,7 @@ from engine.kinds.crawl.browser_connection import (
     expect_proxy_here,
     is_direct,
 )
+from engine.kinds.crawl.concurrency import most_tabs
 from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.kinds.crawl.crawl_cluster import check_cluster, crawling_cluster
@@ -119,7 +120,7 @@ def fetchers(
         used.name = "direct" if is_piped else "playwright"
         options = FetcherOptions(
             policy=policy,
-            pages=args.most_at_once,
+            pages=most_tabs(args.concurrency),
             credentials=args.credentials,
             block_resources=args.block_resources,
             look=look,

@@ -1,0 +1,41 @@
+"""Report when the page of a tab is idle: it has loaded, has no request, and must only stay stable.
+
+Such a page needs neither its site nor much of the processor, so a crawl may load another one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.pages.fetch import OnIdle
+
+
+class IdleReport:
+    """The reports of one tab, for one page after another."""
+
+    def __init__(self) -> None:
+        self._is_idle = False
+        self._on_idle: OnIdle | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the present page is reported."""
+        return self._on_idle is not None
+
+    def begin(self, on_idle: OnIdle | None) -> None:
+        """Report the next page to `on_idle`; see `Fetcher.fetch`."""
+        self.end()
+        self._on_idle = on_idle
+
+    def end(self) -> None:
+        """Record the end of the page."""
+        self.record(is_idle=False)
+        self._on_idle = None
+
+    def record(self, *, is_idle: bool) -> None:
+        """Record the state of the page; one that was extracted or replaced is not idle."""
+        if self._on_idle is None or is_idle == self._is_idle:
+            return
+        self._is_idle = is_idle
+        self._on_idle(1 if is_idle else -1)
