@@ -137,8 +137,8 @@ function Confirm-Installed {
 }
 
 function Get-Workers {
-    # Each may hold a Chromium: four are enough for any machine.
-    return [Math]::Min([Environment]::ProcessorCount, 4)
+    # One more than cores, because tests also wait. Each may hold a Chromium: four at most.
+    return [Math]::Min([Environment]::ProcessorCount + 1, 4)
 }
 
 function Invoke-Step([string]$Name, [string]$Program, [string[]]$Arguments) {
@@ -153,7 +153,7 @@ function Invoke-Check {
     Invoke-Step 'lint' (Join-Path $Scripts 'ruff.exe') @('check', '.')
     Invoke-Step 'types' (Join-Path $Scripts 'mypy.exe') @()
     Invoke-Step 'layers' (Join-Path $Scripts 'lint-imports.exe') @('--no-cache')
-    Invoke-Step 'tests' $Python @('-m', 'pytest', '-q', '-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0')
+    Invoke-Step 'tests' $Python @('-m', 'pytest', '-q', '-n', "$(Get-Workers)", '--dist', 'loadfile', '--no-loadscope-reorder', '--max-worker-restart', '0')
     if ($script:Failures.Count) { Stop-WithWord "Not clean: $($script:Failures -join ', ')." }
     Say 'All clean: format, lint, types, layers, tests.'
 }
@@ -197,7 +197,7 @@ try {
             $global:LASTEXITCODE = (Start-Process @options).ExitCode
         }
         'test' {
-            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0') }
+            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--no-loadscope-reorder', '--max-worker-restart', '0') }
             & $Python -m pytest @Rest
         }
         'check' {

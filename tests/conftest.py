@@ -26,6 +26,16 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 LIMIT_S = 200.0  # catches what hangs; a crowded machine may take its time
+LONGEST = (
+    "hard/test_rigs.py",
+    "hostile/test_traps.py",
+    "supervision/test_neighbours.py",
+    "browser/test_direct.py",
+    "work/test_click_links.py",
+    "hostile/test_whole_site.py",
+    "server/test_mcp_verification.py",
+    "commands/test_octask_run.py",
+)
 SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
 
 
@@ -63,6 +73,12 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(AWAY, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take minutes: at the end, other workers would wait for them."""
+    places = {TESTS / name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.hookimpl(tryfirst=True)

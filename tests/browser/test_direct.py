@@ -129,9 +129,10 @@ class Both:
 
     async def told(self, url: str, options: PageOptions) -> tuple[Any, Any]:
         """What both say of a page."""
-        return await told_by(self.direct, url, options), await told_by(
-            self.playwright, url, options
+        one, other = await asyncio.gather(
+            told_by(self.direct, url, options), told_by(self.playwright, url, options)
         )
+        return one, other
 
     async def told_at_a_limit(self, url: str, holds: str = "", **asked: Any) -> tuple[Any, Any]:
         """What both say of a page at the first limit at which both have come as far.
