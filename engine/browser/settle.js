@@ -133,7 +133,7 @@
     let saidAt = began; // time of their last change
     let rendered = ask.written === true;
     let dirty = true;
-    let idle = false; // only the rest of `RENDERED_MS` is waited for, without a request
+    let idle = false; // it has no request, and only time is waited for
     const report = (now) => {
       if (now !== idle && ask.reportsIdle) ask.onIdle(now);
       idle = now;
@@ -185,7 +185,11 @@
       if (left() <= 0) return end(false);
       const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
       const still = ask.settleMs - (performance.now() - last);
-      if (still > 0) return wait(still);
+      if (still > 0) {
+        const now = idle ? null : tell("");
+        if (now !== null) report(now.due === null && !now.connections);
+        return wait(still);
+      }
       const told = tell(dirty ? "said" : "");
       if (told === null) return end(true);
       dirty = false;
@@ -209,9 +213,10 @@
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
-      // It holds no connection to its host, of which a browser has few.
-      report(written && missing > 0 && !told.connections);
-      if (written && missing > 0) return wait(missing);
+      if (written && missing > 0) {
+        report(!told.connections); // of which a browser has few for each host
+        return wait(missing);
+      }
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
       const hoped = !isShowing && due !== null && due < ask.requestMs;

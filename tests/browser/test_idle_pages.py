@@ -60,20 +60,13 @@ def stable_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 async def test_a_page_is_idle_from_its_last_change_until_it_is_extracted(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
-    pages["/slow"] = Answer(b"more words", 200, "text/plain", delay_s=0.3)
     pages["/held"] = Answer(b"data: x\n\n", 200, "text/event-stream", spread_s=60.0)
     cases: dict[str, tuple[str, list[int]]] = {
         "written": (written(), [1, -1]),
-        "whole": ("<p>" + "All of this came with the markup. " * 10, []),
+        "whole": ("<p>" + "All of this came with the markup. " * 10, [1, -1]),
         # a connection that it holds is one less for other pages of its host
         "held open": (written("new EventSource('/held')"), []),
-        "asks later": (
-            written(
-                "onload = () => setTimeout(() => fetch('/slow').then(a => a.text())"
-                ".then(t => root.append(t)), 350)"
-            ),
-            [1, -1, 1, -1],
-        ),
+        "waits for a timer": (written("onload = () => setTimeout(() => 0, 120)"), [1, -1]),
     }
     async with browsing(pages.url, direct=direct) as made:
         for name, (markup, wanted) in cases.items():
@@ -86,6 +79,24 @@ async def test_a_page_is_idle_from_its_last_change_until_it_is_extracted(
                 )
                 assert page.text
                 assert reported == wanted
+
+
+async def test_a_page_that_asks_again_is_idle_again_after_that(
+    browsing: Making, pages: Pages, stable_for: Any
+) -> None:
+    stable_for(8_000)
+    pages["/slow"] = Answer(b"more words", 200, "text/plain", delay_s=0.5)
+    pages["/"] = written()
+    reported: list[int] = []
+    asks = "fetch('/slow').then(a => a.text()).then(t => root.append(t))"
+    async with browsing(pages.url, direct=True) as made:
+        fetching = asyncio.create_task(made.fetcher.fetch(pages.url, PATIENT, reported.append))
+        await until(lambda: reported)
+        (page,) = made.fetcher.pages
+        await page.session.send("Runtime.evaluate", {"expression": asks})
+        found = await fetching
+    assert "more words" in found.text
+    assert reported == [1, -1, 1, -1]
 
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
