@@ -11,6 +11,7 @@
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
+  const QUIET_MS = 40; // after the last change, as of the scripts that wait for the load event
   const MOST = 5_000;
   const MOST_FRAMES = 50;
   const NOT_TEXT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT"]);
@@ -47,11 +48,12 @@
   const tell = (detail) => {
     const told = tellOf(document, detail);
     if (told === null) return null;
+    told.inner = [];
     for (const owner of frames()) {
       const inner = tellOf(owner, "");
       if (inner === null) continue;
+      told.inner.push(inner);
       told.open.push(...inner.open);
-      told.connections += inner.connections;
       const ends = [told.ago.ended, inner.ago.ended].filter((ms) => ms !== null);
       told.ago.ended = ends.length ? Math.min(...ends) : null;
     }
@@ -133,10 +135,20 @@
     let saidAt = began; // time of their last change
     let rendered = ask.written === true;
     let dirty = true;
-    let idle = false; // it has no request, and only time is waited for
-    const report = (now) => {
-      if (now !== idle && ask.reportsIdle) ask.onIdle(now);
+    let idle = false; // nothing happens in it, and only time is waited for
+    let idleAt = 0;
+    let wasIdle = false; // and went on by itself: it may do so again
+    // A request or a timer may change the page, and needs its site; a page has few connections to it.
+    const goesOnLater = ({ due, again, connections, outliving }) => again || connections > 0
+      || outliving > 0 || (due !== null && due <= ask.settleMs + 2 * RENDERED_MS);
+    const judge = (told) => {
+      if (!ask.reportsIdle || wasIdle) return;
+      const now = ![told, ...told.inner].some(goesOnLater) && !(idle && last > idleAt);
+      if (now === idle) return;
       idle = now;
+      if (idle) idleAt = performance.now();
+      else wasIdle = true;
+      ask.onIdle(idle ? "idle" : "again");
     };
     const touch = () => { last = performance.now(); dirty = true; };
     const dom = new MutationObserver(touch);
@@ -146,6 +158,8 @@
     const end = (settled, held = [], written = false) => {
       dom.disconnect();
       resources.disconnect();
+      if (idle) ask.onIdle("over");
+      idle = false;
       resolve({ settled, held, written });
     };
 
@@ -186,8 +200,10 @@
       const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
       const still = ask.settleMs - (performance.now() - last);
       if (still > 0) {
-        const now = idle ? null : tell("");
-        if (now !== null) report(now.due === null && !now.connections);
+        const early = QUIET_MS - (performance.now() - last);
+        if (early > 0) return wait(Math.min(early, still));
+        const now = tell("");
+        if (now !== null) judge(now);
         return wait(still);
       }
       const told = tell(dirty ? "said" : "");
@@ -206,7 +222,7 @@
       const due = told.again ? 0 : told.due;
       const hopes = !isShowing && due !== null && due < ask.requestMs - told.age;
       if (waited.length || hopes || since(ago.left) < ask.requestMs) {
-        report(false);
+        judge(told);
         return wait(LOOK_MS);
       }
       if (since(ago.ended) < ask.settleMs) return wait(ask.settleMs - ago.ended);
@@ -214,7 +230,7 @@
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if (written && missing > 0) {
-        report(!told.connections); // of which a browser has few for each host
+        judge(told);
         return wait(missing);
       }
       const goesOn = told.due !== null && told.due < RENDERED_MS;

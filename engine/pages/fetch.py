@@ -7,7 +7,7 @@ import builtins
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 
@@ -255,7 +255,9 @@ class Fetched(msgspec.Struct):
     worker: str = ""  # the worker of a cluster that loaded the page
 
 
-OnIdle = Callable[[int], None]
+IdleState = Literal["idle", "again", "over"]
+IDLE_STATES: Final[tuple[IdleState, ...]] = get_args(IdleState)
+OnIdle = Callable[[IdleState], None]
 
 
 class Fetcher(Protocol):
@@ -264,8 +266,9 @@ class Fetcher(Protocol):
     async def fetch(self, url: str, options: PageOptions, on_idle: OnIdle | None = None) -> Fetched:
         """Load `url`, following redirects (10 at most).
 
-        `on_idle` is called with 1 when the page has loaded, has no request, and must only stay
-        stable for a while, and with -1 when that ends; not by every fetcher.
+        `on_idle` is called with `idle` when nothing happens in the page any more, so that it must
+        only stay so for a while; then with `over` when it does not matter any more, or with
+        `again` if the page goes on. Not every fetcher calls it.
 
         Raises:
             PageError: this page could not be loaded (also `AddressBlocked`); the crawl continues.

@@ -34,7 +34,7 @@ from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
 from engine.model.process_limits import has_few_files, was_short
-from engine.pages.fetch import PASSING, Fetched, OnIdle, PageOptions
+from engine.pages.fetch import PASSING, Fetched, IdleState, OnIdle, PageOptions
 from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
@@ -152,8 +152,7 @@ class CrawlContext:
         self.chromium.pages += 1
         try:
             tab = await self._opened()
-            # More tabs would only make a large browser reach its limit sooner.
-            tab.idle.begin(on_idle if self.chromium.load.is_roomy else None)
+            tab.idle.begin(self._reporting(on_idle))
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
                 fetched = await tab.take(url, options)
                 await self._doubt(tab, fetched, options, began_s)
@@ -161,6 +160,7 @@ class CrawlContext:
                 self._note_outliving(tab.outliving)
                 if await tab.jar.bound(fetched.final_url, fetched.cookie_chars):
                     self._bounded_s = time.monotonic()
+            tab.idle.end()
             await self._click_links(tab, fetched, options)
             if not fetched.settled and not await self.chromium.network_answers():
                 self.chromium.give_up()  # the next page would not load in it
@@ -183,6 +183,17 @@ class CrawlContext:
             if tab is not None:
                 tab.idle.end()
                 self._put_back(tab)
+
+    def _reporting(self, on_idle: OnIdle | None) -> OnIdle | None:
+        """Return the report of one page; none in a large browser, which has no room for more."""
+        if on_idle is None or not self.chromium.load.is_roomy:
+            return None
+        return partial(self._report, on_idle)
+
+    def _report(self, on_idle: OnIdle, state: IdleState) -> None:
+        if state == "again":
+            self._held.expect_crowds()
+        on_idle(state)
 
     async def _click_links(self, tab: Tab, fetched: Fetched, options: PageOptions) -> None:
         """Click the links of a page whose result is known; a browser that dies cuts them short."""

@@ -17,6 +17,7 @@ from playwright.async_api import Error
 from engine.browser.direct.devtools_connection import CLOSED, CRASHED
 from engine.browser.page.extraction_options import WORLD, extraction_options, taking_script
 from engine.browser.page.failures import PageTooLarge
+from engine.pages.fetch import IDLE_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,6 @@ PROBE_S: Final = 1.0  # after that it is checked whether the script runs in the 
 _NAME: Final = f"octask{secrets.token_hex(8)}"
 _BINDING: Final = "Runtime.bindingCalled"
 _GONE: Final = "Inspected target navigated or closed"
-_IDLE, _BUSY = "idle", "busy"
 _SCRIPT: Final = """((name, ask) => {
   if (window !== window.top) return;
   ask.began = performance.now(); // since the beginning of the navigation
@@ -37,7 +37,7 @@ _SCRIPT: Final = """((name, ask) => {
   const push = globalThis[name];
   const tell = (told) => push(JSON.stringify(told));
   globalThis[`${name}Ask`] = ask;
-  ask.onIdle = (idle) => push(idle ? "idle" : "busy");
+  ask.onIdle = push;
   const failed = (description) => ({ exceptionDetails: { exception: { description } } });
   TAKE(ask).then(
     (value) => tell({ result: { value } }),
@@ -144,10 +144,11 @@ class PushedExtraction:
     def _on_binding(self, event: dict[str, Any]) -> None:
         if event["name"] != _NAME or self._pushed.done():
             return
-        payload = str(event["payload"])
-        self._idle.record(is_idle=payload == _IDLE)
-        if payload not in {_IDLE, _BUSY}:
-            self._pushed.set_result(payload)
+        payload = event["payload"]
+        if payload in IDLE_STATES:
+            self._idle.record(payload)
+        else:
+            self._pushed.set_result(str(payload))
 
     def _on_committed(self, _: object) -> None:
         self._fail(Error(_GONE))

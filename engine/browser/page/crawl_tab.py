@@ -50,9 +50,11 @@ if TYPE_CHECKING:
 
     from engine.browser.direct.pushed import PushedExtraction
     from engine.browser.page.consent import TabConsent
-from engine.browser.page.network_capture import NetworkCapture
+    from engine.browser.page.network_capture import NetworkCapture
+
 
 PAGES = 2
+CROWDED_S = 60.0
 MOST = 200  # names; a site that invents new names for ever cannot be recognised anyway
 
 
@@ -61,9 +63,16 @@ class HeldOpen:
 
     def __init__(self) -> None:
         self._pages: Counter[str] = Counter()
+        self._crowded_until_s = 0.0
+
+    def expect_crowds(self) -> None:
+        """Learn nothing for a while: more pages than intended ask the site, and wait for it."""
+        self._crowded_until_s = time.monotonic() + CROWDED_S
 
     def note(self, names: Iterable[str]) -> None:
         """Record the open requests of one page (names as `settle.js` makes them)."""
+        if time.monotonic() < self._crowded_until_s:
+            return
         for name in set(names):
             if name in self._pages or len(self._pages) < MOST:
                 self._pages[name] += 1
@@ -335,7 +344,7 @@ class Tab:
         self._answer = _answer_of(response)
         self.begun = True
         extraction = await self._extract(deadline, options)
-        self.idle.record(is_idle=False)
+        self.idle.record("over")
         if self.consent is not None and await self.consent.finish(deadline):
             extraction = await self._extract_again(extraction, deadline, options)
         self.left_open, self.outliving = extraction.held, extraction.outliving
@@ -522,8 +531,8 @@ class Tab:
         )
         ask["reportsIdle"] &= self.idle.is_wanted
         answer = await self._next_answer(ask)
-        while isinstance(value := answer["result"].get("value"), dict) and value.keys() == {"idle"}:
-            self.idle.record(is_idle=value["idle"])
+        while isinstance(value := answer["result"].get("value"), dict) and "state" in value:
+            self.idle.record(value["state"])
             answer = await self._next_answer(None)
         return answer
 
@@ -571,7 +580,7 @@ class Tab:
 
     def _on_navigated(self, frame: Frame) -> None:
         if frame is self._page.main_frame and self._loaded:
-            self.idle.record(is_idle=False)  # another document reports for itself
+            self.idle.record("again")  # another document may have come
             self._moves.append(time.monotonic())
         self._loaded = self._loaded or frame is self._page.main_frame
 

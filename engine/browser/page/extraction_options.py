@@ -126,33 +126,46 @@ def extraction_options(
     }
 
 
-# The first call begins, and returns the result, or a change of the page's state if that is first;
-# further calls, without options, wait for the next of both.
+# Each call waits for the result, or for a change of the page's state if that is first.
 _TAKING: Final = """((ask) => {
-  if (ask) {
-    const reports = [];
-    let tell = () => {};
-    ask.onIdle = (idle) => { reports.push({ idle }); tell(); };
-    const result = TAKE(ask);
-    globalThis.octaskNext = () => Promise.race([result, new Promise((resolve) => {
-      tell = () => { if (reports.length) resolve(reports.shift()); };
-      tell();
-    })]);
-  }
+  const reports = [];
+  let wake = () => {};
+  ask.onIdle = (state) => {
+    if (state !== "over") reports.push({ state }); // the result follows at once
+    wake();
+  };
+  const result = TAKE(ask);
+  globalThis.octaskNext = async () => {
+    let report;
+    const reported = new Promise((resolve) => {
+      wake = () => {
+        if (report || !reports.length) return;
+        report = reports.shift();
+        resolve(report);
+      };
+      wake();
+    });
+    try {
+      return await Promise.race([result, reported]);
+    } finally {
+      if (!report) delete globalThis.octaskNext; // and with it the result
+    }
+  };
   return globalThis.octaskNext();
 })"""
+_NEXT: Final = "() => globalThis.octaskNext()"
 
 
 def extraction_request(ask: dict[str, Any] | None) -> dict[str, Any]:
     """Build the `Runtime.callFunctionOn` parameters for `take.js` with these options.
 
     The function's text is the same for every page, so that V8 compiles it once for each renderer.
-    Its answer is a result, or `{"idle": …}` if the page's state changes before; then a request
+    Its answer is a result, or `{"state": …}` if the page's state changes before; then a request
     without options waits for the next answer.
     """
     return {
-        "functionDeclaration": _taking(),
-        "arguments": [{"value": ask}],
+        "functionDeclaration": _taking() if ask else _NEXT,
+        "arguments": [{"value": ask}] if ask else [],
         "awaitPromise": True,
         "returnByValue": True,
     }

@@ -1,6 +1,6 @@
-"""Report when the page of a tab is idle: it has loaded, has no request, and must only stay stable.
+"""Report when the page of a tab is idle: nothing happens in it, and only time is waited for.
 
-Such a page needs neither its site nor much of the processor, so a crawl may load another one.
+Such a page needs neither its site nor the processor, so a crawl may load another one.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.pages.fetch import OnIdle
+    from engine.pages.fetch import IdleState, OnIdle
 
 
 class IdleReport:
-    """The reports of one tab, for one page after another."""
+    """The reports of one tab, for one page after another; `over` and `again` follow `idle` only."""
 
     def __init__(self) -> None:
         self._is_idle = False
@@ -29,13 +29,14 @@ class IdleReport:
         self._on_idle = on_idle
 
     def end(self) -> None:
-        """Record the end of the page."""
-        self.record(is_idle=False)
+        """Report nothing more of the page."""
+        self.record("over")
         self._on_idle = None
 
-    def record(self, *, is_idle: bool) -> None:
-        """Record the state of the page; one that was extracted or replaced is not idle."""
+    def record(self, state: IdleState) -> None:
+        """Record the state of the page, and report a change."""
+        is_idle = state == "idle"
         if self._on_idle is None or is_idle == self._is_idle:
             return
         self._is_idle = is_idle
-        self._on_idle(1 if is_idle else -1)
+        self._on_idle(state)

@@ -29,7 +29,7 @@ from engine.kinds.crawl.concurrency_rule import (
 )
 from engine.model.errors import BrowserGone, PageError, UnitTimeout
 from engine.pages import fetch
-from engine.pages.fetch import Fetched, PageWorkers
+from engine.pages.fetch import Fetched, IdleState, PageWorkers
 from engine.text import words
 from engine.text.messages import ENGLISH
 
@@ -37,7 +37,7 @@ AUTO: Final = "auto"
 Given = int | Literal["auto"]
 
 TABS_PER_PAGE: Final = 4
-MEMORY_S: Final = 2.0  # between two looks at the memory for further tabs
+MEMORY_S: Final = 1.0  # between two looks at the memory for further tabs
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
 
@@ -78,8 +78,9 @@ class Concurrency:
         self._told, self._told_at_s = 0, -math.inf
         self._risen: Reason = "start"
         self._fallen: Reason = "slow"
-        self._idle = 0  # pages of workers that must only stay stable
-        self._has_memory, self._memory_at_s = True, -math.inf
+        self._idle = 0  # pages in which nothing happens
+        self._goes_on = False  # a page did so after nothing had happened in it
+        self._most, self._memory_at_s = 0, -math.inf  # workers that the memory has room for
         self._waiting = 0  # workers without a page to load
         self._restart()
 
@@ -90,8 +91,10 @@ class Concurrency:
         if self._rule is not None:
             return self._rule.number
         assert self._given != AUTO
-        more = self._idle if self._has_memory else 0
-        return min(self._given + more, most_tabs(self._given))
+        if self._goes_on:
+            return self._given
+        with_idle = min(self._given + self._idle, most_tabs(self._given), self._most)
+        return max(self._given, with_idle)
 
     @property
     def counts_idle(self) -> bool:
@@ -100,16 +103,17 @@ class Concurrency:
             return False
         return most_tabs(self._given) > self._given
 
-    def count_idle(self, change: int) -> None:
-        """Count a page that has loaded and must only stay stable: another one may load.
+    def count_idle(self, state: IdleState) -> None:
+        """Count a page in which nothing happens: another one may load, if there is memory for it.
 
-        Its tab stays open meanwhile, so this holds only while the machine has memory.
+        After a page that went on by itself no further ones load: others may do so, all at once.
         """
-        self._idle += change
+        self._idle += 1 if state == "idle" else -1
+        self._goes_on = self._goes_on or state == "again"
         now_s = self._ctx.monotonic()
-        if change > 0 and now_s - self._memory_at_s >= MEMORY_S:
+        if now_s - self._memory_at_s >= MEMORY_S:
             self._memory_at_s = now_s
-            self._has_memory = has_memory()
+            self._most = self.workers + room_for_tabs()
 
     @property
     def is_exceeded(self) -> bool:
@@ -243,6 +247,7 @@ class Concurrency:
 # of each group around it.
 
 LEAST_TAB_BYTES, MOST_TAB_BYTES = 50e6, 1e9
+TAB_BYTES: Final = 100e6  # of one whose memory is not measured
 # Without a measurement: the number does not rise.
 BUSY_MACHINE: Final = Machine(cpu=1.0, own_cpu=1.0)
 _UNREADABLE: Final = (OSError, psutil.Error)
@@ -321,13 +326,14 @@ class _Used:
         return used
 
 
-def has_memory() -> bool:
-    """Return whether the memory has room for further tabs."""
+def room_for_tabs() -> int:
+    """Return the number of further tabs that the memory has room for."""
     try:
         total, free = _memory()
     except _UNREADABLE:
-        return False
-    return free >= 2 * Machine(free_bytes=free, total_bytes=total).least_bytes
+        return 0
+    spare = free - 2 * Machine(free_bytes=free, total_bytes=total).least_bytes
+    return max(0, int(spare / TAB_BYTES))
 
 
 def _memory() -> tuple[float, float]:

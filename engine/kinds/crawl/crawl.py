@@ -50,6 +50,7 @@ from engine.pages.fetch import (
     Failure,
     Fetched,
     Fetcher,
+    IdleState,
     PageOptions,
     PageWorkers,
     Redirect,
@@ -287,7 +288,8 @@ class _Crawl:
         self._pace = pace
         self._concurrency = Concurrency(ctx, args.concurrency, loader.workers)
         self._workers: asyncio.TaskGroup | None = None
-        if self._concurrency.counts_idle:
+        # A limit of data is exceeded by the pages that are open when it is reached.
+        if self._concurrency.counts_idle and args.max_bytes is None:
             loader.report_idle(self._on_idle)
         self._searching = self._is_more = False
         self._robots: Robots | None = None
@@ -427,10 +429,10 @@ class _Crawl:
             self._concurrency.workers += 1
         return bool(lacking)
 
-    def _on_idle(self, change: int) -> None:
-        """Let another page load while one must only stay stable."""
-        self._concurrency.count_idle(change)
-        if change > 0 and self._workers is not None:
+    def _on_idle(self, state: IdleState) -> None:
+        """Let another page load while nothing happens in one."""
+        self._concurrency.count_idle(state)
+        if state == "idle" and self._workers is not None:
             self._add_workers(self._workers)
 
     async def _wake_at_end(self) -> None:
