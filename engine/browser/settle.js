@@ -138,9 +138,9 @@
     let idle = false; // nothing happens in it, and only time is waited for
     let idleAt = 0;
     let wasIdle = false; // and went on by itself: it may do so again
-    // A request or a timer may change the page, and needs its site; a page has few connections to it.
-    const goesOnLater = ({ due, again, connections, outliving }) => again || connections > 0
-      || outliving > 0 || (due !== null && due <= ask.settleMs + 2 * RENDERED_MS);
+    // A request or a timer may change the page, and a navigation replaces it.
+    const goesOnLater = ({ due, again, connections, outliving, ago }) => again || connections > 0
+      || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
     const judge = (told) => {
       if (!ask.reportsIdle || wasIdle) return;
       const now = ![told, ...told.inner].some(goesOnLater) && !(idle && last > idleAt);
@@ -199,6 +199,7 @@
       if (left() <= 0) return end(false);
       const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
       const still = ask.settleMs - (performance.now() - last);
+      if (still > 0 && (!ask.reportsIdle || wasIdle)) return wait(still);
       if (still > 0) {
         const early = QUIET_MS - (performance.now() - last);
         if (early > 0) return wait(Math.min(early, still));

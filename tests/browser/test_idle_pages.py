@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.kinds.crawl import concurrency
 from engine.kinds.crawl.concurrency import Concurrency, most_tabs
 from engine.kinds.crawl.concurrency_rule import MOST
 from engine.ledger.reader import LedgerReader
+from engine.model.errors import PageError
 from engine.model.records import Status
 from engine.pages.fetch import IdleState, PageOptions
 from engine.sample.site import Answer, Request
@@ -68,6 +70,7 @@ async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
     pages["/held"] = Answer(b"data: x\n\n", 200, "text/event-stream", spread_s=60.0)
+    pages["/never"] = Answer(b"", 200, "text/html", delay_s=60.0)
     pages["/inner"] = "<p>inner</p><script>setInterval(() => 0, 60_000)</script>"
     cases: dict[str, tuple[str, list[IdleState]]] = {
         "written": (written(), ["idle", "over"]),
@@ -76,19 +79,22 @@ async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
         "held open": (written("new EventSource('/held')"), []),
         "a timer": (written("setTimeout(() => 0, 1000)"), []),
         "a distant timer": (written("setTimeout(() => 0, 600_000)"), ["idle", "over"]),
+        "nothing shown yet": ("<div id=root></div><script>setTimeout(() => 0, 5_000)</script>", []),
+        "leaves": ("<p>leaves</p><script>location = '/never'</script>", []),
         "an interval": (written("setInterval(() => 0, 60_000)"), []),
         "an interval in a frame": (written() + "<iframe src=/inner></iframe>", []),
     }
     async with browsing(pages.url, direct=direct) as made:
-        for name, (markup, wanted) in cases.items():
+        for number, (name, (markup, wanted)) in enumerate(cases.items(), 1):
             with subtests.test(name=name):
                 pages["/"] = markup
                 reported: list[IdleState] = []
-                limit_ms = 12_000 if name == "held open" else PATIENT.timeout_ms
-                page = await made.fetcher.fetch(
-                    pages.url, PageOptions(timeout_ms=limit_ms), reported.append
-                )
-                assert page.text
+                limit_ms = 12_000 if name in ("held open", "leaves") else PATIENT.timeout_ms
+                with suppress(PageError):
+                    await made.fetcher.fetch(
+                        pages.url, PageOptions(timeout_ms=limit_ms), reported.append
+                    )
+                assert pages.hits["/"] == number
                 assert reported == wanted
 
 
@@ -156,7 +162,7 @@ async def test_a_page_that_is_given_up_is_over(
 @pytest.mark.usefixtures("roomy")
 @pytest.mark.parametrize(
     ("connection", "given", "most"),
-    [("direct", 2, 8), ("playwright", 2, 8), ("direct", 1, 1), ("direct", "auto", 3)],
+    [("direct", 2, 6), ("playwright", 2, 6), ("direct", 1, 1), ("direct", "auto", 3)],
 )
 async def test_others_load_meanwhile_within_a_limit_of_tabs(
     home: Path,
@@ -198,7 +204,7 @@ async def test_others_load_meanwhile_within_a_limit_of_tabs(
 # No timer shows that these pages go on.
 LATE = """<!doctype html><title>t</title><div id=root></div><script>
 const go = () => fetch('/data' + location.pathname).then(a => a.text()).then(t => root.append(t));
-onload = () => { root.innerHTML = 'shell LINKS'; const from = performance.now() + 350;
+onload = () => { root.innerHTML = 'shell'; const from = performance.now() + 350;
   const turn = () => performance.now() < from ? requestAnimationFrame(turn) : go(); turn(); };
 </script>"""
 
@@ -207,12 +213,13 @@ onload = () => { root.innerHTML = 'shell LINKS'; const from = performance.now() 
 @pytest.mark.usefixtures("roomy")
 async def test_no_page_lacks_its_data_because_all_of_them_go_on_at_once(home: Path) -> None:
     links = "".join(f"<a href=/{number}>{number}</a>" for number in range(14))
-    page = LATE.replace("LINKS", links).encode()
+    page = LATE.encode()
 
     def answer(request: Request) -> Answer:
         if request.path.startswith("/data"):
             return Answer(b"its data", 200, "text/plain", delay_s=5.5)
-        return Answer(page)
+        # Alone, it does not go on: the others load together before the first of them does.
+        return Answer(f"<!doctype html>{links}".encode() if request.path == "/" else page)
 
     async with opened(home) as engine:
         with served(answer) as url:
@@ -222,17 +229,17 @@ async def test_no_page_lacks_its_data_because_all_of_them_go_on_at_once(home: Pa
             pages = list(LedgerReader(engine.settings.root).read_pages(record.task_id))
     assert ended.status == Status.COMPLETED
     assert len(pages) == 14
-    assert [one["content"] for one in pages if "its data" not in one["content"]] == []
+    assert [one["url"] for one in pages if "its data" not in one["content"]] == [f"{url}/"]
 
 
 def test_the_number_of_tabs_is_limited_and_one_page_stays_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(concurrency, "room_for_tabs", lambda: 100)
-    assert [most_tabs(one) for one in (1, 2, 3, 4, MOST, "auto")] == [1, 8, 12, 16, MOST, MOST]
+    assert [most_tabs(one) for one in (1, 2, 3, 4, MOST, "auto")] == [1, 6, 6, 6, MOST, MOST]
     for given in (1, 2, 4, MOST):
         number = Concurrency(MemoryContext(), given)
-        assert number.counts_idle == (1 < given < MOST)
+        assert number.counts_idle == (1 < given < 6)
         assert number.number == given
         for idle in range(1, 40):
             number.count_idle("idle")
@@ -249,9 +256,9 @@ def test_the_number_of_tabs_is_limited_and_one_page_stays_alone(
 
 def test_the_memory_limits_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "MEMORY_S", 0.0)
-    number = Concurrency(MemoryContext(), 4)
-    number.workers = 4
-    for free_bytes, wanted in ((1.05e9, 5), (0.5e9, 4), (1.05e9, 6), (8e9, 8)):
+    number = Concurrency(MemoryContext(), 2)
+    number.workers = 2
+    for free_bytes, wanted in ((1.05e9, 3), (0.3e9, 2), (1.05e9, 4), (8e9, 6)):
         monkeypatch.setattr(concurrency, "_memory", lambda free=free_bytes: (8e9, free))
         number.count_idle("idle")
         assert number.number == wanted
@@ -259,7 +266,7 @@ def test_the_memory_limits_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nothing_is_learnt_from_pages_that_had_to_wait_for_others() -> None:
     held = HeldOpen()
-    held.expect_crowds()
+    held.expect_crowd()
     for _ in range(5):
         held.note(["fetch GET /data"])
     assert held.known == []

@@ -192,7 +192,7 @@ class CrawlContext:
 
     def _report(self, on_idle: OnIdle, state: IdleState) -> None:
         if state == "again":
-            self._held.expect_crowds()
+            self._held.expect_crowd()
         on_idle(state)
 
     async def _click_links(self, tab: Tab, fetched: Fetched, options: PageOptions) -> None:

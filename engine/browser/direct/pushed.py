@@ -37,6 +37,7 @@ _SCRIPT: Final = """((name, ask) => {
   const push = globalThis[name];
   const tell = (told) => push(JSON.stringify(told));
   globalThis[`${name}Ask`] = ask;
+  ask.reportsIdle &&= /^https?:$/.test(location.protocol); // no page in between, and no error page
   ask.onIdle = push;
   const failed = (description) => ({ exceptionDetails: { exception: { description } } });
   TAKE(ask).then(

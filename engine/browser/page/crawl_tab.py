@@ -65,9 +65,10 @@ class HeldOpen:
         self._pages: Counter[str] = Counter()
         self._crowded_until_s = 0.0
 
-    def expect_crowds(self) -> None:
-        """Learn nothing for a while: more pages than intended ask the site, and wait for it."""
-        self._crowded_until_s = time.monotonic() + CROWDED_S
+    def expect_crowd(self) -> None:
+        """Learn nothing for a while, once: more pages than intended may ask the site."""
+        if not self._crowded_until_s:
+            self._crowded_until_s = time.monotonic() + CROWDED_S
 
     def note(self, names: Iterable[str]) -> None:
         """Record the open requests of one page (names as `settle.js` makes them)."""
@@ -344,7 +345,6 @@ class Tab:
         self._answer = _answer_of(response)
         self.begun = True
         extraction = await self._extract(deadline, options)
-        self.idle.record("over")
         if self.consent is not None and await self.consent.finish(deadline):
             extraction = await self._extract_again(extraction, deadline, options)
         self.left_open, self.outliving = extraction.held, extraction.outliving
@@ -483,6 +483,7 @@ class Tab:
             left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
             try:
                 extraction = await self._ask(left_ms, options, written=written)
+                self.idle.record("over")
             except Error as failed:
                 if not any(sign in failed.message for sign in _GOING_AWAY):
                     raise self._why(failed) from failed
@@ -529,7 +530,8 @@ class Tab:
         ask = extraction_options(
             left_ms, options, PENDING, self._held.known, cut_off=self._cut_off, written=written
         )
-        ask["reportsIdle"] &= self.idle.is_wanted
+        # The dismissal of a banner changes the page.
+        ask["reportsIdle"] &= self.idle.is_wanted and self.consent is None
         answer = await self._next_answer(ask)
         while isinstance(value := answer["result"].get("value"), dict) and "state" in value:
             self.idle.record(value["state"])

@@ -36,7 +36,9 @@ from engine.text.messages import ENGLISH
 AUTO: Final = "auto"
 Given = int | Literal["auto"]
 
-TABS_PER_PAGE: Final = 4
+# Tabs with those in which nothing happens: as many as Chromium has connections to a host, so that
+# pages that go on at once do not wait for each other.
+WITH_IDLE: Final = 6
 MEMORY_S: Final = 1.0  # between two looks at the memory for further tabs
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
@@ -52,7 +54,9 @@ def most_tabs(given: Given) -> int:
 
     One page at a time remains that; `auto` counts all its tabs.
     """
-    return given if given == 1 else MOST if given == AUTO else min(TABS_PER_PAGE * given, MOST)
+    if given == AUTO:
+        return MOST
+    return given if given == 1 else max(given, WITH_IDLE)
 
 
 class _Load:
@@ -327,13 +331,13 @@ class _Used:
 
 
 def room_for_tabs() -> int:
-    """Return the number of further tabs that the memory has room for."""
+    """Return the number of further tabs that the memory has room for; below 0: too many."""
     try:
         total, free = _memory()
     except _UNREADABLE:
-        return 0
+        return -MOST
     spare = free - 2 * Machine(free_bytes=free, total_bytes=total).least_bytes
-    return max(0, int(spare / TAB_BYTES))
+    return int(spare / TAB_BYTES)
 
 
 def _memory() -> tuple[float, float]:
