@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from engine.kinds.crawl.browser_connection import WHY_PROXY, is_direct
 from engine.kinds.crawl.crawl_kind import with_secrets
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
-from engine.model.errors import InvalidArguments
+from engine.model.errors import InvalidArguments, PageError
 from engine.model.proxies import DefaultProxy
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
@@ -415,3 +415,22 @@ async def test_the_sessions_of_a_pages_parts_end_with_the_page() -> None:
         with pytest.raises(Error, match="has been closed"):
             await asyncio.wait_for(waiting, 10)
         assert part not in pipe._sessions
+
+
+async def test_the_page_after_one_that_failed_is_loaded_to_its_end(
+    pages: Pages, kept_browser: type[BrowserSession]
+) -> None:
+    pages["/around"] = Answer(b"", 302, headers=(("Location", "/around"),))
+    pages["/next"] = Answer(b"<title>next</title><p>whole", 200, "text/html", delay_s=0.05)
+    session = kept_browser(os.environ.get("OC_BROWSER"))
+    options = FetcherOptions(Policy.for_start(pages.url), pages=1, direct=True)
+    try:
+        async with session.fetcher(options) as fetcher:
+            for _ in range(8):
+                with suppress(PageError):
+                    await fetcher.fetch(f"{pages.url}/around", PageOptions(timeout_ms=100_000))
+                found = await fetcher.fetch(f"{pages.url}/next", PageOptions(timeout_ms=100_000))
+                assert (found.title, found.text, found.settled) == ("next", "whole", True)
+                assert not found.truncated
+    finally:
+        await session.aclose()

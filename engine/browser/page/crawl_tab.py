@@ -607,6 +607,8 @@ class Tab:
                 if self.pushed is not None and not world:  # its script runs in a known world, too
                     made = await self._wire.send("Page.createIsolatedWorld", self._world_options)
                     world = made["executionContextId"]
+                if self._failed is not request:
+                    return  # its page was left, and the world may be that of the next one
                 told = {"expression": event, "contextId": world}
                 await self._wire.send("Runtime.evaluate", told)
 
