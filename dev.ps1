@@ -137,8 +137,8 @@ function Confirm-Installed {
 }
 
 function Get-Workers {
-    # One more than cores, because tests also wait. Each may hold a Chromium: four at most.
-    return [Math]::Min([Environment]::ProcessorCount + 1, 4)
+    # Each may hold a Chromium: four are enough for any machine.
+    return [Math]::Min([Environment]::ProcessorCount, 4)
 }
 
 function Invoke-Step([string]$Name, [string]$Program, [string[]]$Arguments) {

@@ -192,8 +192,8 @@ async def test_an_answer_that_breaks_off_is_counted(home: Path, rich: Rich) -> N
     async with opened(home) as engine:
         task = await crawled(engine, f"{rich.url}/second", max_pages=1)
     told = summary(home, task.task_id)["archive"]
-    # Chromium may ask once more.
-    assert told["left_out"] == told["unfinished"] == rich.asked["/tagged.png"] >= 1
+    # Chromium may ask once more, also when the page has been taken.
+    assert 1 <= told["left_out"] == told["unfinished"] <= rich.asked["/tagged.png"]
     kept = records(archive_of(home, task.task_id))
     assert not responses(kept, "/tagged.png")
 
