@@ -572,10 +572,18 @@ class BrowserRecycler:
         for one in remote:
             since_s = self._idle_since.get(one)
             if not one.alive or (since_s is not None and now_s - since_s >= LEND_S):
+                ended = not one.alive
                 one.give_up()  # at once: no task gets it any more
-                returning = asyncio.create_task(one.kill(), name="give a browser back")
+                work = self._return(one, ended=ended)
+                returning = asyncio.create_task(work, name="give a browser back")
                 self._returning.add(returning)
                 returning.add_done_callback(self._returning.discard)
+
+    async def _return(self, remote: Chromium, *, ended: bool) -> None:
+        """End a remote browser; its task still asks whether it or its connection has `ended`."""
+        if ended:
+            await remote.was_lost()  # waits for that news, which comes by the connection
+        await remote.kill()
 
     async def _end_floods(self) -> None:
         while True:
