@@ -287,7 +287,7 @@ class _Crawl:
         )
         self._pace = pace
         self._concurrency = Concurrency(ctx, args.concurrency, loader.workers)
-        self._workers: asyncio.TaskGroup | None = None
+        self._workers: asyncio.TaskGroup | None = None  # from the first page on
         # A limit of data is exceeded by the pages that are open when it is reached.
         if self._concurrency.counts_idle and args.max_bytes is None:
             loader.report_idle(self._on_idle)
@@ -411,18 +411,19 @@ class _Crawl:
             ending = searching.create_task(self._wake_at_end(), name="wait for the time limit")
             async with asyncio.TaskGroup() as self._workers:
                 await self._concurrency.begin()
-                self._add_workers(self._workers)
+                self._add_workers()
             ending.cancel()
             if finding is not None:
                 finding.cancel()
 
-    def _add_workers(self, workers: asyncio.TaskGroup) -> bool:
+    def _add_workers(self) -> bool:
         """Begin the workers that lack; return whether there were any."""
+        assert self._workers is not None
         lacking = range(self._concurrency.workers, self._concurrency.number)
         for number in lacking:
-            work = self._work(workers)
+            work = self._work()
             try:
-                workers.create_task(work, name=f"crawl-{number}")
+                self._workers.create_task(work, name=f"crawl-{number}")
             except RuntimeError:  # the group ends with an error, or is cancelled
                 work.close()
                 return False
@@ -432,8 +433,7 @@ class _Crawl:
     def _on_idle(self, state: IdleState) -> None:
         """Let another page load while nothing happens in one."""
         self._concurrency.count_idle(state)
-        if state == "idle" and self._workers is not None:
-            self._add_workers(self._workers)
+        self._add_workers()
 
     async def _wake_at_end(self) -> None:
         """Notify waiting workers of the time limit."""
@@ -477,7 +477,7 @@ class _Crawl:
         most = self._args.max_bytes
         return "max_bytes" if most is not None and self._bytes >= most else None
 
-    async def _work(self, workers: asyncio.TaskGroup) -> None:
+    async def _work(self) -> None:
         try:
             while (visit := await self._next()) is not None:
                 await self._visit(visit)
@@ -486,7 +486,7 @@ class _Crawl:
                     self._changed.notify_all()
                 before = self._concurrency.number
                 await self._concurrency.adapt()
-                if self._add_workers(workers) or self._concurrency.number != before:
+                if self._add_workers() or self._concurrency.number != before:
                     async with self._changed:
                         self._changed.notify_all()
         except UnitStopped:
