@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QCheckBox, QWidget
@@ -40,6 +40,16 @@ from gui.style.questions import BUTTON, Question, TaskList
 # Dry run of a re-run.
 
 WIDTH = 620
+_Group = TypeVar("_Group", Chance, ResumeFate)
+
+
+def _named(
+    words: Mapping[_Group, str], tasks: Callable[[_Group], Iterable[TaskView]]
+) -> list[tuple[str, str]]:
+    """Return the rows of a dry run: each task of each group, and what happens to it."""
+    return [
+        (name_with_ledger(view), word) for group, word in words.items() for view in tasks(group)
+    ]
 
 
 class RerunDialog(Question):
@@ -140,11 +150,7 @@ class RerunDialog(Question):
             Chance.GOAL: self.tr("is a task run"),
             Chance.LOST: self.tr("cannot be read"),
         }
-        return [
-            (name_with_ledger(view), word)
-            for chance, word in words.items()
-            for view in self._found.of(chance)
-        ]
+        return _named(words, self._found.of)
 
 
 class Rerunning(QObject):
@@ -492,11 +498,7 @@ class ResumeDialog(Question):
             ResumeFate.OTHER: self.tr("is no crawl"),
             ResumeFate.LOST: self.tr("cannot be read"),
         }
-        return [
-            (name_with_ledger(view), word)
-            for fate, word in words.items()
-            for view in self._plan.of(fate)
-        ]
+        return _named(words, self._plan.of)
 
 
 class Resuming(QObject):
