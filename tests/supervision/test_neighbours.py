@@ -19,7 +19,9 @@ import pytest
 from engine.browser.chromium.browser_options import MIB, Limits
 from engine.browser.chromium.browser_session import BrowserRecycler
 from engine.browser.chromium.launch import Chromium
+from engine.browser.chromium.tab_pool import CrawlContext, TabPool
 from engine.browser.page.crawl_tab import first_script
+from engine.kinds.crawl.concurrency import WITH_IDLE
 from engine.model.errors import OnlyErrorAnswers
 from engine.sample.site import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled, limit_page, limit_settling
@@ -63,9 +65,16 @@ def cookie_place() -> CookiePlace:
 
 @pytest.mark.case("R91")
 async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
-    home: Path, cookie_place: CookiePlace, browser: Running
+    home: Path, cookie_place: CookiePlace, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = cookie_place
+    opened = TabPool._open
+
+    async def open_slowly(pool: TabPool) -> CrawlContext:
+        await asyncio.sleep(1)  # as on a busy machine: meanwhile no page uses the full cookie jar
+        return await opened(pool)
+
+    monkeypatch.setattr(TabPool, "_open", open_slowly)
     floods = {"script": (), "headers": BY_HEADERS, "short": SHORT}
     made.server.start()
     async with browser() as session:
@@ -86,7 +95,8 @@ async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
             # A server that closes on unread headers (120 kB) sends an end or a reset.
             assert told <= {f"HTTP {status}", "the server sent nothing", "the connection was cut"}
             if name != "script":
-                assert len(tried) in range(1, 6), "those that were asked for at once"
+                most = WITH_IDLE if concurrency > 1 else 1
+                assert 1 <= len(tried) <= most, "those that were asked for at once"
     made.server.stop()
 
 

@@ -1,7 +1,8 @@
 """Tab pool of a crawl, in a context that is renewed from time to time.
 
 When the context or its browser is worn, new pages use a fresh one, while pages in progress are
-finished where they are: nothing is loaded twice, and no page waits.
+finished where they are: nothing is loaded twice, and no page waits. Only if earlier pages may fail
+new ones in the old context, new pages wait until the fresh one is open.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ class CrawlContext:
         self._outliving: list[tuple[float, int]] = []  # when, and how many requests a page left
         self._exhausted = False  # pages left requests that may hold all connections to a place
         self._left = PAGES_PER_CONTEXT
+        self.harms = False  # what earlier pages left in it may fail new pages
 
     @property
     def lives(self) -> bool:
@@ -136,8 +138,9 @@ class CrawlContext:
         return self._left < PAGES_PER_CONTEXT
 
     def wear_out(self) -> None:
-        """Send new pages to another context from now on."""
+        """Send new pages to another context from now on, because this one may harm them."""
         self._left = 0
+        self.harms = True
 
     async def take(self, url: str, options: PageOptions, on_idle: OnIdle | None = None) -> Fetched:
         """Load one page; see `Fetcher.fetch`.
@@ -470,7 +473,7 @@ class TabPool:
         if (
             crawl_context is not None
             and crawl_context.lives
-            and (not crawl_context.worn or self._opening.locked())
+            and (not crawl_context.worn or (self._opening.locked() and not crawl_context.harms))
         ):
             return crawl_context
         async with self._opening:
