@@ -129,9 +129,11 @@ async def test_a_look_is_the_same_over_both_connections(
         own["/nested.js"] = Answer(IN_NESTED.encode(), 200, "text/javascript")
         own["/of-worker"] = own["/of-nested"] = other["/asked"] = "x"
         seen = f"encodeURIComponent(JSON.stringify({SEEN}))"
+        # Chromium tells a frame with a process of its own its size after its scripts began.
         other["/frame"] = (
-            f"{HEAD}<script>fetch('/asked', {{headers: {{'X-Seen': {seen}}}}})"
-            ".then(() => parent.postMessage(1, '*'))</script>"
+            f"{HEAD}<script>const tell = () => innerWidth ? fetch('/asked', {{headers: {{'X-Seen': "
+            f"{seen}}}}}).then(() => parent.postMessage(1, '*')) : setTimeout(tell, 10); tell()"
+            "</script>"
         )
         policy = Policy(None, [one.place for one in sites])
         sent = own_headers([("X-Team", "birds")], [own.url])
