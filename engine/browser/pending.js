@@ -5,7 +5,7 @@
 // what a page writes to its console.
 ((name) => {
   const { apply, get } = Reflect;
-  const { stringify } = JSON;
+  const { parse, stringify } = JSON;
   const later = window.setTimeout.bind(window);
   const now = performance.now.bind(performance);
   const [Url, Told, Weak] = [window.URL, window.CustomEvent, window.WeakRef];
@@ -131,6 +131,19 @@
         for (const end of ["load", "error"]) listen(self, end, request.end);
       },
     }),
+  });
+
+  // --- requests that wait for a connection, of which the engine informs this script ---
+  const queued = ({ at, isQueued, sentAt }, until) => (isQueued ? until : sentAt ?? at) - at;
+  document.addEventListener(`${name}>`, ({ detail }) => {
+    const [state, address] = parse(detail);
+    for (const request of begun) {
+      const isSame = request.kind !== "worker" && plain(request.address) === plain(address);
+      if (!isSame || (request.isQueued ?? false) === (state === "queued")) continue;
+      request.isQueued = state === "queued";
+      request.sentAt = now();
+      return;
+    }
   });
 
   // --- workers: their requests are invisible here, so their messages count instead ---
@@ -377,7 +390,7 @@
     const at = now();
     const open = [...begun].filter((request) => request.isOn()).map((request) => {
       const { kind, method, given } = request;
-      const told = { age: at - request.at, kind, method };
+      const told = { age: at - request.at, queued: queued(request, at), kind, method };
       if (told.age < 1000) return told;
       return { ...told, address: plain(request.address), given };
     });

@@ -3,8 +3,9 @@
 //
 // A page whose text came with its markup is at rest when nothing changed for `settleMs`. One that
 // scripts wrote, or whose address they changed, needs `RENDERED_MS` without new text or a first
-// response. No page is at rest while a request of its own younger than `requestMs` is pending, nor,
-// for the same time, while it shows nothing and content may still arrive.
+// response. No page is at rest while a request of its own is pending that was sent less than
+// `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
+// content may still arrive.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
@@ -184,7 +185,7 @@
         const isWorker = request.kind === "worker";
         const unasked = request.method === "START" && request.age >= HELD_MS && said >= THIN;
         if (isWorker && (isWhole || unasked)) continue;
-        if (request.age < ask.requestMs) waited.push(request);
+        if (request.age - request.queued < ask.requestMs) waited.push(request);
         else (isWorker ? silent : over).push(request);
       }
       return { waited, over, silent };

@@ -34,6 +34,7 @@ LIMITS: Final = (
     "engine.browser.page.crawl_tab.FEEL_S",
     "engine.browser.page.crawl_tab.SCREENSHOT_S",
     "engine.browser.page.crawl_tab.STILL_S",
+    "engine.browser.page.request_queue.INFORM_S",
     "engine.browser.page.network_capture.DRAIN_S",
     "engine.browser.page.network_capture.READ_S",
     "engine.browser.recording.recorder.ANSWER_S",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
+from engine.browser.direct.devtools_connection import NO_BODIES
 from engine.model.errors import PageError
 
 if TYPE_CHECKING:
@@ -115,8 +116,7 @@ async def hear_cookies(
 
     wire.on("Network.requestWillBeSent", on_request)
     wire.on("Network.responseReceivedExtraInfo", on_answer)
-    # The browser keeps no bodies for this session.
-    await wire.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
+    await wire.send("Network.enable", NO_BODIES)
 
 
 def is_suspect(status: int) -> bool:

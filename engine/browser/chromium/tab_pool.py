@@ -20,6 +20,7 @@ from engine.browser.chromium.browser_instance import Opened, close_context, open
 from engine.browser.chromium.cookie_jar import CUT, hear_cookies, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
 from engine.browser.chromium.user_agent import present
+from engine.browser.direct.devtools_connection import NO_BODIES
 from engine.browser.direct.pushed import PushedExtraction
 from engine.browser.page.consent import ConsentBanners, TabConsent
 from engine.browser.page.crawl_tab import PENDING, HeldOpen, Tab, first_script
@@ -31,18 +32,20 @@ from engine.browser.page.failures import (
     no_answer,
 )
 from engine.browser.page.network_capture import AT_ONCE, NetworkCapture
+from engine.browser.page.request_queue import Connections, RequestQueue
 from engine.egress.egress_policy import Place, place_of
-from engine.egress.proxy_listener import STALL_S
+from engine.egress.proxy_listener import MOST_TO_PLACE, STALL_S
 from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
 from engine.model.process_limits import has_few_files, was_short
 from engine.pages.fetch import PASSING, Fetched, IdleState, OnIdle, PageOptions
 from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import CDPSession, Page
 
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
+    from engine.browser.direct.devtools_connection import Session
     from engine.browser.direct.direct_page import DirectPage
     from engine.profiles.sign_in import SignIn
     from engine.profiles.storage_state import State
@@ -64,7 +67,7 @@ SLACK_S = 10.0  # added to a page's own limits; reached only if the browser died
 CLOSE_S = 4.0
 MAX_DOUBTS, MAX_WEAK_DOUBTS = 10, 3
 OUTLIVES_S = 30.0  # Chromium's limit for requests whose page was left
-MOST_OUTLIVING = 6  # Chromium's limit of connections to a place
+MOST_OUTLIVING = MOST_TO_PLACE
 MakeTabFilter = Callable[..., TabFilter]
 
 
@@ -115,6 +118,8 @@ class CrawlContext:
         self.sign_in: SignIn | None = None  # which learns the tokens that the pages are given
         self.at_rest: Callable[[str], Awaitable[None]] | None = None
         self.banners: ConsentBanners | None = None  # to dismiss
+        self.follows_requests = chromium.is_direct  # its tabs report them anyway
+        self._connections = Connections()
         self._captures: list[NetworkCapture] = []
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # time of the last deletion of cookies
@@ -235,7 +240,9 @@ class CrawlContext:
             self.chromium.was_flooded(began_s) or not await self.chromium.network_answers()
         ):
             raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
-        if not fetched.settled and self._withheld(fetched.final_url, options, began_s, begun=True):
+        if not fetched.settled and self._withheld(
+            tab, fetched.final_url, options, began_s, begun=True
+        ):
             raise Withheld()
 
     async def _descriptors_explain(self, failed: PageError, since_s: float) -> bool:
@@ -260,15 +267,18 @@ class CrawlContext:
     ) -> bool:
         """Return whether what other pages left or hold may explain the failure."""
         if failed.kind == "timeout":
-            return self._withheld(url, options, began_s, begun=tab.begun)
+            return self._withheld(tab, url, options, began_s, begun=tab.begun)
         return failed.kind in CUT and await self._cookies_explain(tab, url, 0, began_s)
 
-    def _withheld(self, url: str, options: PageOptions, began_s: float, *, begun: bool) -> bool:
+    def _withheld(
+        self, tab: Tab, url: str, options: PageOptions, began_s: float, *, begun: bool
+    ) -> bool:
         """Return whether other pages may have held the connections that the page needed."""
         if PAGES_PER_CONTEXT - self._left == 1:
             return False  # it was alone
         place = place_of(url)
         proved = self._exhausted or self._listener.withheld(place, began_s, begun=begun)
+        proved |= tab.queue is not None and tab.queue.is_waiting
         if not proved and not self._may_have_waited(place, options, began_s, begun=begun):
             return False
         self.wear_out()  # later pages would wait as well
@@ -325,6 +335,8 @@ class CrawlContext:
         return self._gone(url, options, began_s)
 
     def _put_back(self, tab: Tab) -> None:
+        if tab.queue is not None:
+            tab.queue.end()
         tab.idle_since_s = time.monotonic()
         worn = tab.page_count >= PAGES_PER_TAB or self.chromium.load.heavy
         (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
@@ -376,6 +388,10 @@ class CrawlContext:
         tab.echoes = self._echoes
         if self.chromium.is_direct:
             tab.pushed = await PushedExtraction.attach(cast("DirectPage", page), PENDING, tab.idle)
+            tab.queue = self._queue_of(cast("DirectPage", page).session)
+        elif self.follows_requests:
+            await wire.send("Network.enable", NO_BODIES)
+            tab.queue = self._queue_of(wire)
         if self.sign_in is not None:
             tab.at_rest = self.at_rest
             await hear_cookies(wire, lambda: tab.url, self.sign_in.hear)
@@ -387,6 +403,9 @@ class CrawlContext:
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         await present(wire, tab.tab_filter.look)
         return tab
+
+    def _queue_of(self, session: Session | CDPSession) -> RequestQueue:
+        return RequestQueue(session, self._connections, PENDING, self.chromium.see_to)
 
     async def _bury(self) -> None:
         while self._doomed:  # one by one, so that a cancelled call leaves the rest to the next
@@ -536,6 +555,7 @@ class TabPool:
         )
         crawl_context.began = began
         crawl_context.sign_in = options.sign_in
+        crawl_context.follows_requests |= options.pages > MOST_TO_PLACE
         crawl_context.at_rest = partial(self._renew_sign_in, crawl_context)
         if self._banners is not None:
             crawl_context.banners = self._banners.for_new_context()

@@ -24,6 +24,8 @@ CLOSED: Final = "Target page, context or browser has been closed"
 CRASHED: Final = "Target crashed"
 TOO_MUCH: Final = "its answer is too large or too deep"
 MOST_BYTES: Final = 128 * 1024**2  # of one message
+# Of `Network.enable`: the browser keeps no bodies for the session.
+NO_BODIES: Final = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
 _END: Final = b"\0"
 _HEAD_BYTES: Final = 64  # the number of a command stands in them
 _TAIL_BYTES: Final = 128  # the session of an event stands in them

@@ -16,7 +16,13 @@ from typing import Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.direct.devtools_connection import CLOSED, Connection, Emitter, Session
+from engine.browser.direct.devtools_connection import (
+    CLOSED,
+    NO_BODIES,
+    Connection,
+    Emitter,
+    Session,
+)
 from engine.browser.direct.direct_page import DirectPage
 from engine.browser.direct.process import BrowserProcess, start
 
@@ -290,8 +296,7 @@ class DirectContext(Emitter):
         await _all(
             session,
             [
-                # No bodies are kept: nobody reads them.
-                ("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}),
+                ("Network.enable", NO_BODIES),
                 ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
                 ("Browser.setWindowBounds", bounds),
                 ("Emulation.setDeviceMetricsOverride", _metrics_of(self._shown)),

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from engine.browser.direct.pushed import PushedExtraction
     from engine.browser.page.consent import TabConsent
     from engine.browser.page.network_capture import NetworkCapture
+    from engine.browser.page.request_queue import RequestQueue
 
 
 PAGES = 2
@@ -226,6 +227,7 @@ class Tab:
         self.jar = CookieJar(wire)
         self.capture: NetworkCapture | None = None  # for a web archive
         self.idle = IdleReport()
+        self.queue: RequestQueue | None = None  # of a browser that loads many pages at once
         self.consent: TabConsent | None = None  # dismisses consent banners
         self.pushed: PushedExtraction | None = None  # in a browser without Playwright
         self.begun = False  # the current document has begun to arrive
@@ -378,6 +380,8 @@ class Tab:
         self._dialogs = self._windows = 0
         self.begun = self._loaded = False
         self.left_open, self.outliving, self.connections = [], 0, 0
+        if self.queue is not None:
+            self.queue.begin()
         if self.consent is not None:
             self.consent.begin()
         if self.pushed is not None:
