@@ -40,15 +40,17 @@ class Answer:
 
 
 class Loaded:
-    """The program, ready to be called; ended with the block."""
+    """The program with a home of its own, ready to be called; ended with the block."""
 
     def __enter__(self) -> Self:
+        self._home = tempfile.TemporaryDirectory(prefix="oc-tests-", ignore_cleanup_errors=True)
+        home = dict.fromkeys(("HOME", "USERPROFILE"), self._home.name)
         self._program = subprocess.Popen(
             [sys.executable, "-m", "tests.support.loaded_octask"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=REPO,
-            env={**os.environ, "PYTHONWARNINGS": "error", "TERM": "dumb", "COLUMNS": "200"},
+            env={**os.environ, **home, "PYTHONWARNINGS": "error", "TERM": "dumb", "COLUMNS": "200"},
         )
         return self
 
@@ -58,6 +60,7 @@ class Loaded:
         self._program.stdin.close()
         self._program.stdout.close()
         self._program.wait(timeout=60)
+        self._home.cleanup()
 
     def __call__(
         self,
