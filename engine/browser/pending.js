@@ -20,9 +20,13 @@
   let endedAt = -Infinity;
   let newsAt = -Infinity;
   const withoutQuery = (address) => address.replace(/[?#].*/s, "");
+  const plain = (address) => { // of what is no address: itself
+    try { return new Url(address, document.baseURI).href.replace(/#.*/s, ""); } catch { return `${address}`; }
+  };
   const track = (kind, method, address, body) => {
     const given = typeof body === "string" ? body.slice(0, 2000) : "";
     const request = { at: now(), kind, method, address: `${address}`, given, isOn: () => true };
+    request.url = plain(address);
     if (begun.size < MOST) begun.add(request);
     request.end = () => {
       if (!begun.delete(request)) return;
@@ -39,7 +43,6 @@
   // page's reaction follows a little later.
   const SOON_MS = 80;
   const soon = (request) => later(request.end, SOON_MS);
-  const plain = (address) => new Url(address, document.baseURI).href.replace(/#.*/s, "");
   const measured = (entry) => {
     for (const request of outliving) {
       if (entry.startTime < request.at - 5 || request.address !== plain(entry.name)) continue;
@@ -48,7 +51,7 @@
     }
     for (const request of begun) {
       const known = request.kind === "fetch" && !request.whole && entry.startTime >= request.at - 5;
-      if (!known || plain(request.address) !== plain(entry.name)) continue;
+      if (!known || request.url !== plain(entry.name)) continue;
       request.whole = true;
       if (request.answered) soon(request);
       return;
@@ -82,7 +85,7 @@
       if (request) {
         const come = () => {
           request.answered = true;
-          if (request.whole || !/^https?:/.test(plain(request.address))) soon(request);
+          if (request.whole || !/^https?:/.test(request.url)) soon(request);
         };
         answer.then(come, () => soon(request));
       }
@@ -134,16 +137,17 @@
   });
 
   // --- requests that wait for a connection, of which the engine informs this script ---
+  const detailOf = Object.getOwnPropertyDescriptor(Told.prototype, "detail").get;
   const queued = ({ at, isQueued, sentAt }, until) => (isQueued ? until : sentAt ?? at) - at;
-  document.addEventListener(`${name}>`, ({ detail }) => {
-    const [state, address] = parse(detail);
-    for (const request of begun) {
-      const isSame = request.kind !== "worker" && plain(request.address) === plain(address);
-      if (!isSame || (request.isQueued ?? false) === (state === "queued")) continue;
-      request.isQueued = state === "queued";
+  document.addEventListener(`${name}>`, (event) => {
+    const [address, count] = parse(apply(detailOf, event, []));
+    const same = [...begun].filter((one) => one.url === address && one.kind !== "worker");
+    same.forEach((request, place) => {
+      const isQueued = place >= same.length - count; // the newest ones wait
+      if (isQueued === (request.isQueued ?? false)) return;
+      request.isQueued = isQueued;
       request.sentAt = now();
-      return;
-    }
+    });
   });
 
   // --- workers: their requests are invisible here, so their messages count instead ---
@@ -392,7 +396,7 @@
       const { kind, method, given } = request;
       const told = { age: at - request.at, queued: queued(request, at), kind, method };
       if (told.age < 1000) return told;
-      return { ...told, address: plain(request.address), given };
+      return { ...told, address: request.url, given };
     });
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
@@ -400,13 +404,14 @@
     return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, opening, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
-    if (event.detail === "seen") { // later changes are new
+    const detail = apply(detailOf, event, []);
+    if (detail === "seen") { // later changes are new
       movedAt = -Infinity;
       opening.length = 0;
       return read();
     }
     let told = "";
-    try { told = stringify(tell(event.detail === "said")); } catch { /* it then counts as still */ }
+    try { told = stringify(tell(detail === "said")); } catch { /* it then counts as still */ }
     document.dispatchEvent(new Told(name, { detail: told }));
   };
   document.addEventListener(`${name}?`, answer);

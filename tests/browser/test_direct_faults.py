@@ -22,9 +22,10 @@ from engine.browser.chromium import launch
 from engine.browser.chromium.browser_options import BrowserVariant, FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.locate import locate
-from engine.browser.direct import devtools_connection, process
+from engine.browser.direct import devtools_connection, process, pushed
 from engine.browser.direct.devtools_connection import Connection
 from engine.browser.direct.direct_browser import DirectBrowser, DirectContext
+from engine.browser.page import extraction_options
 from engine.browser.page.failures import PageTooLarge
 from engine.egress.egress_policy import Policy
 from engine.egress.proxy import Proxy
@@ -37,7 +38,7 @@ from engine.model.proxies import DefaultProxy
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
 from engine.service.admission import admit
-from tests.browser.conftest import Pages, command
+from tests.browser.conftest import Making, Pages, command
 from tests.browser.test_direct import both, crawled
 from tests.support.processes import until
 
@@ -434,3 +435,15 @@ async def test_the_page_after_one_that_failed_is_loaded_to_its_end(
                 assert not found.truncated
     finally:
         await session.aclose()
+
+
+async def test_a_page_that_was_led_on_is_not_taken_for_the_next_document(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 1_000)
+    monkeypatch.setattr(pushed, "PROBE_S", 0.1)  # then a command waits for the next document
+    pages["/next"] = Answer(b"<!doctype html><p>the real page", 200, "text/html", delay_s=3.0)
+    pages["/"] = "<p>one moment<script>onload = () => { location = '/next' }</script>"
+    async with browsing(pages.url, direct=True) as made:
+        found = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000))
+    assert "the real page" in found.text

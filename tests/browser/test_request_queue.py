@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import json
+from collections.abc import Coroutine, Iterator
 from typing import Any, cast
 
 import pytest
@@ -87,19 +88,24 @@ class Reports(Emitter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.told: list[tuple[str, int]] = []  # address, and how many requests to it wait
 
     async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if method == "Runtime.evaluate":
-            self.told.append(params["expression"])
+            detail = params["expression"].partition("detail: ")[2].removesuffix(" }))")
+            self.told.append(tuple(json.loads(json.loads(detail))))
         return {"executionContextId": 1}
 
-    def report(self, event: str, request_id: str, url: str = "", kind: str = "Fetch") -> None:
-        request = {"requestId": request_id, "request": {"url": url}, "type": kind}
-        self.emit(f"Network.{event}", {**request, "frameId": "frame"})
+    def report(self, event: str, request_id: str, url: str = "", **more: Any) -> None:
+        request = {"requestId": request_id, "request": {"url": url}, "type": "Fetch"}
+        self.emit(f"Network.{event}", {**request, "frameId": "frame", **more})
 
-    def ask(self, request_id: str, url: str) -> None:
-        self.report("requestWillBeSent", request_id, url)
+    def ask(self, request_id: str, url: str, **more: Any) -> None:
+        self.report("requestWillBeSent", request_id, url, **more)
+
+    def send_all(self, *request_ids: str) -> None:
+        for request_id in request_ids:
+            self.report("requestWillBeSentExtraInfo", request_id)
 
 
 def see_to(work: Coroutine[Any, Any, None]) -> None:
@@ -116,7 +122,7 @@ def following(reports: Reports, connections: Connections) -> RequestQueue:
 SITE, OTHER = "https://example.com", "https://example.org"
 EVENTS = st.tuples(
     st.sampled_from(
-        ["requestWillBeSent", "requestWillBeSentExtraInfo", "loadingFinished", "loadingFailed"]
+        ["requestWillBeSent", "requestWillBeSentExtraInfo", "responseReceived", "loadingFinished"]
     ),
     st.sampled_from("abcdefgh"),
     st.sampled_from([f"{SITE}/a", f"{SITE}/b", f"{OTHER}/a", "data:,x"]),
@@ -130,52 +136,124 @@ def test_the_end_of_a_page_returns_all_its_connections(events: list[tuple[str, s
         queue = following(reports, connections)
         for event, request_id, url in events:
             reports.report(event, request_id, url)
-        assert min(connections._places.values(), default=1) > 0
-        assert connections._places.total() <= len("abcdefgh")
+        assert sum(connections.in_use.values()) == len(queue._sent) == connections._total
         queue.end()
-        assert not connections._places
+        assert not connections.in_use
+        assert not connections._total
         assert not queue.is_waiting
 
     asyncio.run(follow())
 
 
-async def test_a_page_is_told_once_that_its_request_waits_and_once_that_it_was_sent(
-    soon: None,
+NUMBERS = [f"{number}" for number in range(MOST_TO_PLACE)]
+
+
+class Crowd:
+    """A tab whose requests hold all connections to a site, and one with a request that waits."""
+
+    def __init__(self) -> None:
+        self.connections = Connections()
+        self.others, self.own = Reports(), Reports()
+        self.queues = [following(one, self.connections) for one in (self.others, self.own)]
+        for number in NUMBERS:
+            self.others.ask(number, f"{SITE}/{number}", type="Image")
+        self.others.send_all(*NUMBERS)
+
+    @property
+    def waiting(self) -> list[bool]:
+        return [queue.is_waiting for queue in self.queues]
+
+    def end(self) -> None:
+        for queue in self.queues:
+            queue.end()
+        assert not self.connections.in_use
+
+
+@pytest.fixture
+def crowd(soon: None) -> Iterator[Crowd]:
+    made = Crowd()
+    yield made
+    made.end()
+
+
+async def test_a_page_is_told_how_many_of_its_requests_to_an_address_wait(crowd: Crowd) -> None:
+    crowd.own.ask("elsewhere", f"{OTHER}/x")
+    for request_id in ("first", "second"):
+        crowd.own.ask(request_id, f"{SITE}/x")
+    await until(lambda: (f"{SITE}/x", 2) in crowd.own.told)
+    assert crowd.waiting == [False, True]
+    crowd.others.report("loadingFinished", "0")
+    crowd.own.send_all("first")
+    await until(lambda: crowd.own.told[-1] == (f"{SITE}/x", 1))
+    crowd.own.report("loadingFailed", "second")  # called off by its page
+    await until(lambda: crowd.own.told[-1] == (f"{SITE}/x", 0))
+    assert crowd.waiting == [False, False]
+    assert {address for address, _ in crowd.own.told} == {f"{SITE}/x"}
+
+
+async def test_a_request_that_finds_a_connection_free_waits_no_longer(crowd: Crowd) -> None:
+    crowd.own.ask("waits", f"{SITE}/x")
+    await until(lambda: crowd.own.told)
+    crowd.queues[0].end()
+    await until(lambda: crowd.own.told[-1] == (f"{SITE}/x", 0))
+
+
+async def test_a_redirect_that_waits_has_the_address_that_its_page_knows(crowd: Crowd) -> None:
+    crowd.own.ask("one", f"{OTHER}/x")
+    crowd.own.send_all("one")
+    crowd.own.ask("one", f"{SITE}/x", redirectResponse={})
+    await until(lambda: crowd.own.told)
+    assert crowd.own.told[-1] == (f"{OTHER}/x", 1)
+
+
+async def test_a_request_waits_for_its_preflight_and_not_for_a_connection(crowd: Crowd) -> None:
+    crowd.others.report("loadingFinished", "0")
+    crowd.own.ask("preflight", f"{SITE}/x", type="Preflight")
+    crowd.own.send_all("preflight")
+    crowd.own.ask("one", f"{SITE}/x")
+    crowd.own.ask("other", f"{SITE}/y")
+    await until(lambda: (f"{SITE}/y", 1) in crowd.own.told)
+    assert {address for address, _ in crowd.own.told} == {f"{SITE}/y"}
+
+
+@pytest.mark.parametrize("kind", ["EventSource", "Fetch"])
+async def test_a_page_does_not_wait_for_connections_that_it_holds_open_itself(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    first, second, connections = Reports(), Reports(), Connections()
-    others, queue = following(first, connections), following(second, connections)
-    for number in range(MOST_TO_PLACE):
-        first.ask(f"{number}", f"{SITE}/{number}")
-        first.report("requestWillBeSentExtraInfo", f"{number}")
-    second.ask("elsewhere", f"{OTHER}/x")
-    second.ask("waits", f"{SITE}/x")
-    assert [queue.is_waiting, others.is_waiting] == [True, False]
-    await until(lambda: second.told)
-    await asyncio.sleep(3 * request_queue.QUEUED_S)  # for one too many
-    (told,) = second.told
-    assert "queued" in told
-    assert f"{SITE}/x" in told
-    first.report("loadingFinished", "0")
-    second.report("requestWillBeSentExtraInfo", "waits")
-    await until(lambda: len(second.told) > 1)
-    assert "sent" in second.told[-1]
-    assert not queue.is_waiting
-    others.end()
-    queue.end()
+    if kind == "Fetch":
+        monkeypatch.setattr(request_queue, "REQUEST_MS", 0)
+    crowd.queues[0].end()
+    for number in NUMBERS:
+        crowd.own.ask(number, f"{SITE}/{number}", type=kind)
+    crowd.own.send_all(*NUMBERS)
+    crowd.own.ask("waits", f"{SITE}/x")
+    await asyncio.sleep(3 * request_queue.QUEUED_S)
+    assert not crowd.own.told
+    assert crowd.waiting == [False, False]
 
 
-async def test_a_request_that_finds_a_connection_free_is_told_to_wait_no_longer(soon: None) -> None:
-    first, second, connections = Reports(), Reports(), Connections()
-    others, queue = following(first, connections), following(second, connections)
-    for number in range(MOST_TO_PLACE):
-        first.ask(f"{number}", f"{SITE}/{number}")
-        first.report("requestWillBeSentExtraInfo", f"{number}")
-    second.ask("waits", f"{SITE}/x")
-    await until(lambda: second.told)
-    others.end()
-    await until(lambda: len(second.told) > 1)
-    assert "sent" in second.told[-1]
-    queue.end()
+async def test_requests_that_share_a_connection_do_not_wait_for_one(crowd: Crowd) -> None:
+    crowd.others.report("responseReceived", "0", response={"protocol": "h2"})
+    assert not crowd.connections.is_full(SITE)
+
+
+async def test_an_answer_whose_end_is_not_reported_holds_no_connection(crowd: Crowd) -> None:
+    crowd.others.report("responseReceived", "3", response={"protocol": "http/1.1"})
+    crowd.own.ask("one", f"{SITE}/x")
+    crowd.own.send_all("one")  # it had room, so one of the others has ended
+    assert crowd.connections.in_use == {SITE: MOST_TO_PLACE}
+    crowd.others.report("loadingFinished", "3")
+    assert crowd.connections.in_use == {SITE: MOST_TO_PLACE}
+
+
+async def test_the_next_document_may_wait_for_a_connection(crowd: Crowd) -> None:
+    crowd.own.ask("document", f"{SITE}/next", type="Document")
+    assert crowd.queues[1].is_leaving("frame")
+    assert not crowd.queues[1].is_leaving("another")
+    crowd.own.send_all("document")
+    assert crowd.queues[1].is_leaving("frame")  # and would answer within the limit
+    crowd.own.report("responseReceived", "document")
+    assert not crowd.queues[1].is_leaving("frame")
 
 
 async def test_a_redirect_returns_the_connection_of_the_request_before() -> None:
@@ -183,17 +261,17 @@ async def test_a_redirect_returns_the_connection_of_the_request_before() -> None
     queue = following(reports, connections)
     for _ in range(2 * MOST_TO_PLACE):
         reports.ask("one", f"{SITE}/x")
-        reports.report("requestWillBeSentExtraInfo", "one")
-    assert connections._places == {SITE: 1}
+        reports.send_all("one")
+    assert connections.in_use == {SITE: 1}
     queue.end()
 
 
 async def test_a_request_may_be_sent_before_it_is_reported() -> None:
     reports, connections = Reports(), Connections()
     queue = following(reports, connections)
-    reports.report("requestWillBeSentExtraInfo", "one")
+    reports.send_all("one")
     reports.ask("one", f"{SITE}/x")
-    assert connections._places == {SITE: 1}
+    assert connections.in_use == {SITE: 1}
     reports.report("loadingFinished", "one")
-    assert not connections._places
+    assert not connections.in_use
     queue.end()

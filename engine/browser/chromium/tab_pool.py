@@ -118,7 +118,6 @@ class CrawlContext:
         self.sign_in: SignIn | None = None  # which learns the tokens that the pages are given
         self.at_rest: Callable[[str], Awaitable[None]] | None = None
         self.banners: ConsentBanners | None = None  # to dismiss
-        self.follows_requests = chromium.is_direct  # its tabs report them anyway
         self._connections = Connections()
         self._captures: list[NetworkCapture] = []
         self._doomed: list[Tab] = []
@@ -276,9 +275,10 @@ class CrawlContext:
         """Return whether other pages may have held the connections that the page needed."""
         if PAGES_PER_CONTEXT - self._left == 1:
             return False  # it was alone
+        if tab.queue is not None and tab.queue.is_waiting:  # for what other pages will end
+            return self._doubts.may_retry(MAX_DOUBTS)
         place = place_of(url)
         proved = self._exhausted or self._listener.withheld(place, began_s, begun=begun)
-        proved |= tab.queue is not None and tab.queue.is_waiting
         if not proved and not self._may_have_waited(place, options, began_s, begun=begun):
             return False
         self.wear_out()  # later pages would wait as well
@@ -388,10 +388,11 @@ class CrawlContext:
         tab.echoes = self._echoes
         if self.chromium.is_direct:
             tab.pushed = await PushedExtraction.attach(cast("DirectPage", page), PENDING, tab.idle)
-            tab.queue = self._queue_of(cast("DirectPage", page).session)
-        elif self.follows_requests:
+            reports: Session | CDPSession = cast("DirectPage", page).session
+        else:
             await wire.send("Network.enable", NO_BODIES)
-            tab.queue = self._queue_of(wire)
+            reports = wire
+        tab.queue = RequestQueue(reports, self._connections, PENDING, self.chromium.see_to)
         if self.sign_in is not None:
             tab.at_rest = self.at_rest
             await hear_cookies(wire, lambda: tab.url, self.sign_in.hear)
@@ -403,9 +404,6 @@ class CrawlContext:
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         await present(wire, tab.tab_filter.look)
         return tab
-
-    def _queue_of(self, session: Session | CDPSession) -> RequestQueue:
-        return RequestQueue(session, self._connections, PENDING, self.chromium.see_to)
 
     async def _bury(self) -> None:
         while self._doomed:  # one by one, so that a cancelled call leaves the rest to the next
@@ -555,7 +553,6 @@ class TabPool:
         )
         crawl_context.began = began
         crawl_context.sign_in = options.sign_in
-        crawl_context.follows_requests |= options.pages > MOST_TO_PLACE
         crawl_context.at_rest = partial(self._renew_sign_in, crawl_context)
         if self._banners is not None:
             crawl_context.banners = self._banners.for_new_context()

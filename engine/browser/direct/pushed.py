@@ -124,7 +124,11 @@ class PushedExtraction:
         # Whatever its own clock says, the limit is that of the engine's.
         if not done and not await self._change([limit()]):
             return None
-        return _decoded(await asyncio.shield(pushed))
+        result = await asyncio.shield(pushed)
+        # Chromium holds commands back while it opens another document, which may have come by now.
+        if self._pushed is not pushed:
+            raise Error(_GONE)
+        return _decoded(result)
 
     async def _change(self, statements: Sequence[str]) -> bool:
         """Change the options of the running script; return whether there is one."""

@@ -33,7 +33,7 @@ from engine.browser.page.extraction_options import (
     is_importing,
     script,
 )
-from engine.browser.page.failures import PageTooLarge, net_failure, no_answer
+from engine.browser.page.failures import PageTooLarge, Withheld, net_failure, no_answer
 from engine.browser.page.idle_report import IdleReport
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
@@ -227,7 +227,7 @@ class Tab:
         self.jar = CookieJar(wire)
         self.capture: NetworkCapture | None = None  # for a web archive
         self.idle = IdleReport()
-        self.queue: RequestQueue | None = None  # of a browser that loads many pages at once
+        self.queue: RequestQueue | None = None
         self.consent: TabConsent | None = None  # dismisses consent banners
         self.pushed: PushedExtraction | None = None  # in a browser without Playwright
         self.begun = False  # the current document has begun to arrive
@@ -349,6 +349,7 @@ class Tab:
         extraction = await self._extract(deadline, options)
         if self.consent is not None and await self.consent.finish(deadline):
             extraction = await self._extract_again(extraction, deadline, options)
+        self._expect_no_other_document(extraction, options)
         self.left_open, self.outliving = extraction.held, extraction.outliving
         self.connections = extraction.connections
         if not extraction.settled:
@@ -372,6 +373,14 @@ class Tab:
         if pictured:
             fetched.screenshot = await self.screenshot()
         return fetched
+
+    def _expect_no_other_document(self, extraction: Extraction, options: PageOptions) -> None:
+        """Raise `Withheld` if the next document waited for a connection, when pages load beside."""
+        if self.queue is not None and self.queue.is_leaving(self.frame_id):
+            self._spoil("unsettled")
+            if not options.fresh:
+                raise Withheld()
+            extraction.settled = False
 
     async def _begin(self, options: PageOptions) -> None:
         """Forget the last page, and prepare the scripts of the next one."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.page.extraction_options import WORLD
+from engine.browser.page.extraction_options import REQUEST_MS, WORLD
 from engine.egress.proxy_listener import MOST_IN_ALL, MOST_TO_PLACE
 
 if TYPE_CHECKING:
@@ -28,39 +29,70 @@ QUEUED_S = 1.0  # without a connection; then, and again after this time, its pag
 INFORM_S = 10.0
 MOST_EARLY: Final = 1_000
 _LIMITED: Final = frozenset({"Fetch", "XHR", "Script"})  # those for which `pending.js` has a limit
+_SHARING: Final = frozenset({"h2", "h3"})  # protocols whose requests share a connection
+
+
+class _Request:
+    """A request of a page; the first of its redirects has the address that its page knows."""
+
+    def __init__(self, event: dict[str, Any], before: _Request | None) -> None:
+        self.url = str(event["request"]["url"])
+        self.first: str = self.url if before is None else before.first
+        self.place = "/".join(self.url.split("/", 3)[:3])
+        self.frame_id = str(event.get("frameId", ""))
+        self.kind = str(event.get("type", ""))
+        self.since_s = time.monotonic()  # when it was made; later, when it was sent
+        self.answered = False
+        self.queued: bool = before is not None and before.queued  # as its page knows it
+        self.look: asyncio.TimerHandle | None = None
+
+    def cancel_look(self) -> None:
+        if self.look is not None:
+            self.look.cancel()
 
 
 class Connections:
     """The requests of all tabs of one context that have a connection, by place."""
 
     def __init__(self) -> None:
-        self._places: Counter[str] = Counter()
+        self._places: dict[str, dict[_Request, None]] = {}
+        self._total = 0
+        self._sharing: set[str] = set()
 
-    def is_full(self, url: str) -> bool:
-        """Return whether a request to `url` has to wait for the end of another one."""
-        in_all = self._places.total()
-        return self._places[_place(url)] >= MOST_TO_PLACE or in_all >= MOST_IN_ALL
+    @property
+    def in_use(self) -> dict[str, int]:
+        """The number of requests with a connection, by place."""
+        return {place: len(requests) for place, requests in self._places.items()}
 
-    def count(self, url: str, change: int) -> None:
-        """Record that a request to `url` was sent (1), or has ended (-1)."""
-        place = _place(url)
-        self._places[place] += change
-        if not self._places[place]:
-            del self._places[place]
+    def is_full(self, place: str) -> bool:
+        """Return whether a request to `place` has to wait for the end of another one."""
+        if place in self._sharing:
+            return False
+        return len(self._places.get(place, ())) >= MOST_TO_PLACE or self._total >= MOST_IN_ALL
 
+    def share(self, place: str) -> None:
+        """Record that requests to `place` share one connection."""
+        self._sharing.add(place)
 
-class _Unsent:
-    """A request that has no connection yet."""
+    def add(self, request: _Request) -> None:
+        """Record that a request was sent."""
+        requests = self._places.setdefault(request.place, {})
+        if len(requests) >= MOST_TO_PLACE:
+            # Chromium reports no end of an answer whose body the page does not read.
+            ended = next((one for one in requests if one.answered), None)
+            if ended is not None:
+                self.remove(ended)
+        self._places.setdefault(request.place, {})[request] = None
+        self._total += 1
 
-    def __init__(self, url: str, frame_id: str) -> None:
-        self.url = url
-        self.frame_id = frame_id
-        self.known = False  # to its page
-        self.look: asyncio.TimerHandle | None = None
-
-    def cancel(self) -> None:
-        if self.look is not None:
-            self.look.cancel()
+    def remove(self, request: _Request) -> None:
+        """Record the end of a request; one that is unknown is ignored."""
+        requests = self._places.get(request.place, {})
+        if request in requests:
+            del requests[request]
+            self._total -= 1
+        if not requests:
+            self._places.pop(request.place, None)
 
 
 class RequestQueue:
@@ -81,20 +113,27 @@ class RequestQueue:
         self._pending = pending
         self._see_to = see_to
         self._active = False
-        self._unsent: dict[str, _Unsent] = {}  # by the id of the request, like the others
-        self._sent: dict[str, str] = {}
+        self._unsent: dict[str, _Request] = {}  # by the id of the request, like the others
+        self._sent: dict[str, _Request] = {}
         self._early: set[str] = set()  # sent before the browser reported them
+        self._informing: set[tuple[str, str]] = set()
         session.on("Network.requestWillBeSent", self._on_request)
         session.on("Network.requestWillBeSentExtraInfo", self._on_sent)
+        session.on("Network.responseReceived", self._on_answer)
         for end in ("Network.loadingFinished", "Network.loadingFailed"):
             session.on(end, self._on_end)
 
     @property
     def is_waiting(self) -> bool:
         """Whether the page waits for a connection that other pages hold."""
-        waiting = [one.url for one in self._unsent.values() if self._connections.is_full(one.url)]
-        own = Counter(map(_place, self._sent.values()))
-        return any(own[_place(url)] < MOST_TO_PLACE for url in waiting)
+        own = Counter(one.place for one in self._sent.values())
+        return any(own[one.place] < MOST_TO_PLACE for one in self._queued())
+
+    def is_leaving(self, frame_id: str) -> bool:
+        """Return whether the next document of this frame waits for a connection, or did so."""
+        waits = (one for one in self._unsent.values() if self._connections.is_full(one.place))
+        late = (one for one in self._sent.values() if not (one.answered or _is_held_open(one)))
+        return any(one.kind == "Document" and one.frame_id == frame_id for one in (*waits, *late))
 
     def begin(self) -> None:
         """Follow the requests of the next page."""
@@ -105,80 +144,118 @@ class RequestQueue:
         """Forget the requests of the page, and follow no others."""
         self._active = False
         for unsent in self._unsent.values():
-            unsent.cancel()
-        for url in self._sent.values():
-            self._connections.count(url, -1)
+            unsent.cancel_look()
+        for sent in self._sent.values():
+            self._connections.remove(sent)
         self._unsent, self._sent, self._early = {}, {}, set()
+
+    def _queued(self) -> list[_Request]:
+        """Return the requests that wait for a connection by now."""
+        before_s = time.monotonic() - QUEUED_S
+        return [
+            one for one in self._unsent.values() if one.since_s <= before_s and self._waits(one)
+        ]
+
+    def _waits(self, request: _Request) -> bool:
+        """Return whether a request without a connection waits for one, and may get it."""
+        if not self._connections.is_full(request.place):
+            return False
+        own = [one for one in self._sent.values() if one.place == request.place]
+        if any(one.kind == "Preflight" and one.url == request.url for one in own):
+            return False  # it waits for that answer
+        return len(own) < MOST_TO_PLACE or not all(map(_is_held_open, own))
 
     def _on_request(self, event: dict[str, Any]) -> None:
         request_id, url = str(event["requestId"]), str(event["request"]["url"])
         if not self._active or not url.startswith(("http://", "https://")):
             return
-        self._on_end(event)  # a redirect has the id of the request that led there
+        before = self._take(request_id)  # a redirect has the id of the request that led there
+        request = _Request(event, before if "redirectResponse" in event else None)
         if request_id in self._early:
             self._early.discard(request_id)
-            self._send(request_id, url)
+            self._send(request_id, request)
             return
-        unsent = self._unsent[request_id] = _Unsent(url, str(event.get("frameId", "")))
-        if event.get("type") in _LIMITED:
-            self._look_later(request_id, unsent)
+        self._unsent[request_id] = request
+        if request.kind in _LIMITED:
+            self._look_later(request)
 
     def _on_sent(self, event: dict[str, Any]) -> None:
         request_id = str(event["requestId"])
-        unsent = self._unsent.pop(request_id, None)
-        if unsent is None:
-            if self._active and len(self._early) < MOST_EARLY:
-                self._early.add(request_id)
+        request = self._unsent.pop(request_id, None)
+        if request is not None:
+            self._send(request_id, request)
+        elif self._active and len(self._early) < MOST_EARLY:
+            self._early.add(request_id)
+
+    def _on_answer(self, event: dict[str, Any]) -> None:
+        request = self._sent.get(str(event["requestId"]))
+        if request is None:
             return
-        unsent.cancel()
-        self._send(request_id, unsent.url)
-        if unsent.known:
-            self._inform(request_id, unsent, "sent")
+        request.answered = True
+        if event.get("response", {}).get("protocol") in _SHARING:
+            self._connections.share(request.place)
 
     def _on_end(self, event: dict[str, Any]) -> None:
-        request_id = str(event["requestId"])
-        unsent = self._unsent.pop(request_id, None)
-        if unsent is not None:
-            unsent.cancel()
-        url = self._sent.pop(request_id, None)
-        if url is not None:
-            self._connections.count(url, -1)
+        request = self._take(str(event["requestId"]))
+        if request is not None and request.queued:
+            self._inform(request)
 
-    def _send(self, request_id: str, url: str) -> None:
-        self._sent[request_id] = url
-        self._connections.count(url, 1)
+    def _take(self, request_id: str) -> _Request | None:
+        """Remove a request, and return it."""
+        request = self._unsent.pop(request_id, None)
+        if request is not None:
+            request.cancel_look()
+            return request
+        request = self._sent.pop(request_id, None)
+        if request is not None:
+            self._connections.remove(request)
+        return request
 
-    def _look_later(self, request_id: str, unsent: _Unsent) -> None:
-        loop = asyncio.get_running_loop()
-        unsent.look = loop.call_later(QUEUED_S, self._look, request_id, unsent)
+    def _send(self, request_id: str, request: _Request) -> None:
+        request.cancel_look()
+        request.since_s = time.monotonic()
+        self._sent[request_id] = request
+        self._connections.add(request)
+        if request.queued:
+            request.queued = False
+            self._inform(request)
 
-    def _look(self, request_id: str, unsent: _Unsent) -> None:
-        """Inform the page if a request begins to wait, or waits for something else by now."""
-        is_queued = self._connections.is_full(unsent.url)
-        if is_queued != unsent.known:
-            unsent.known = is_queued
-            self._inform(request_id, unsent, "queued" if is_queued else "sent")
-        self._look_later(request_id, unsent)
+    def _look_later(self, request: _Request) -> None:
+        request.look = asyncio.get_running_loop().call_later(QUEUED_S, self._look, request)
 
-    def _inform(self, request_id: str, unsent: _Unsent, state: Literal["queued", "sent"]) -> None:
-        self._see_to(self._told(request_id, unsent, state))
+    def _look(self, request: _Request) -> None:
+        """Inform the page if a request waits for a connection, or for something else by now."""
+        was_queued, request.queued = request.queued, self._waits(request)
+        if was_queued or request.queued:
+            self._inform(request)
+        self._look_later(request)
 
-    async def _told(self, request_id: str, unsent: _Unsent, state: str) -> None:
+    def _inform(self, request: _Request) -> None:
+        """Inform the page how many of its requests to this address wait."""
+        named = (request.frame_id, request.first)
+        if self._active and named not in self._informing:
+            self._informing.add(named)
+            self._see_to(self._tell(*named))
+
+    async def _tell(self, frame_id: str, url: str) -> None:
         """Tell `pending.js`, in the world of the engine's own scripts."""
-        named = {"frameId": unsent.frame_id, "worldName": WORLD}
-        detail = json.dumps(json.dumps([state, unsent.url]))
-        event = f"new CustomEvent({json.dumps(f'{self._pending}>')}, {{ detail: {detail} }})"
+        world_options = {"frameId": frame_id, "worldName": WORLD}
         with suppress(Error, TimeoutError):
             async with asyncio.timeout(INFORM_S):
-                world = await self._session.send("Page.createIsolatedWorld", named)
-                if request_id not in self._unsent and request_id not in self._sent:
-                    return  # its page may have been left
-                asked = {
-                    "expression": f"document.dispatchEvent({event})",
-                    "contextId": world["executionContextId"],
-                }
+                world = await self._session.send("Page.createIsolatedWorld", world_options)
+                self._informing.discard((frame_id, url))  # what changes from now on is told again
+                detail = json.dumps(json.dumps([url, self._count_queued(frame_id, url)]))
+                name = json.dumps(f"{self._pending}>")
+                told = f"document.dispatchEvent(new CustomEvent({name}, {{ detail: {detail} }}))"
+                asked = {"expression": told, "contextId": world["executionContextId"]}
                 await self._session.send("Runtime.evaluate", asked)
+        self._informing.discard((frame_id, url))
+
+    def _count_queued(self, frame_id: str, url: str) -> int:
+        asked = (one for one in self._unsent.values() if one.queued)
+        return sum(one.frame_id == frame_id and one.first == url for one in asked)
 
 
-def _place(url: str) -> str:
-    return "/".join(url.split("/", 3)[:3])
+def _is_held_open(sent: _Request) -> bool:
+    """Return whether a request keeps its connection for longer than pages are waited for."""
+    return sent.kind == "EventSource" or time.monotonic() - sent.since_s >= REQUEST_MS / 1000
