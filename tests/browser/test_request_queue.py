@@ -246,14 +246,21 @@ async def test_an_answer_whose_end_is_not_reported_holds_no_connection(crowd: Cr
     assert crowd.connections.in_use == {SITE: MOST_TO_PLACE}
 
 
-async def test_the_next_document_may_wait_for_a_connection(crowd: Crowd) -> None:
+async def test_the_next_document_may_wait_for_a_connection(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = crowd.queues[1]
     crowd.own.ask("document", f"{SITE}/next", type="Document")
-    assert crowd.queues[1].is_leaving("frame")
-    assert not crowd.queues[1].is_leaving("another")
+    await until(lambda: queue.is_leaving("frame"))
+    assert not queue.is_leaving("another")
     crowd.own.send_all("document")
-    assert crowd.queues[1].is_leaving("frame")  # and would answer within the limit
+    assert queue.is_leaving("frame")  # it may be answered within its limit
     crowd.own.report("responseReceived", "document")
-    assert not crowd.queues[1].is_leaving("frame")
+    assert not queue.is_leaving("frame")
+    monkeypatch.setattr(request_queue, "QUEUED_S", 60.0)
+    crowd.own.ask("at once", f"{SITE}/next", type="Document")
+    crowd.own.send_all("at once")
+    assert not queue.is_leaving("frame")  # such a page was taken before, too
 
 
 async def test_a_redirect_returns_the_connection_of_the_request_before() -> None:

@@ -41,7 +41,7 @@ class _Request:
         self.place = "/".join(self.url.split("/", 3)[:3])
         self.frame_id = str(event.get("frameId", ""))
         self.kind = str(event.get("type", ""))
-        self.since_s = time.monotonic()  # when it was made; later, when it was sent
+        self.asked_s = self.since_s = time.monotonic()  # the latter becomes when it was sent
         self.answered = False
         self.queued: bool = before is not None and before.queued  # as its page knows it
         self.look: asyncio.TimerHandle | None = None
@@ -131,9 +131,10 @@ class RequestQueue:
 
     def is_leaving(self, frame_id: str) -> bool:
         """Return whether the next document of this frame waits for a connection, or did so."""
-        waits = (one for one in self._unsent.values() if self._connections.is_full(one.place))
-        late = (one for one in self._sent.values() if not (one.answered or _is_held_open(one)))
-        return any(one.kind == "Document" and one.frame_id == frame_id for one in (*waits, *late))
+        late = (one for one in self._sent.values() if one.since_s - one.asked_s >= QUEUED_S)
+        pending = (one for one in late if not (one.answered or _is_held_open(one)))
+        documents = (one for one in (*self._queued(), *pending) if one.kind == "Document")
+        return any(one.frame_id == frame_id for one in documents)
 
     def begin(self) -> None:
         """Follow the requests of the next page."""
