@@ -140,14 +140,15 @@
   const detailOf = Object.getOwnPropertyDescriptor(Told.prototype, "detail").get;
   const queued = ({ at, isQueued, sentAt }, until) => (isQueued ? until : sentAt ?? at) - at;
   document.addEventListener(`${name}>`, (event) => {
-    const [address, count] = parse(apply(detailOf, event, []));
-    const same = [...begun].filter((one) => one.url === address && one.kind !== "worker");
-    same.forEach((request, place) => {
-      const isQueued = place >= same.length - count; // the newest ones wait
-      if (isQueued === (request.isQueued ?? false)) return;
-      request.isQueued = isQueued;
-      request.sentAt = now();
-    });
+    for (const [address, count] of parse(apply(detailOf, event, []))) {
+      const same = [...begun].filter((one) => one.url === address && one.kind !== "worker");
+      same.forEach((request, place) => {
+        const isQueued = place >= same.length - count; // the newest ones wait
+        if (isQueued === (request.isQueued ?? false)) return;
+        request.isQueued = isQueued;
+        request.sentAt = now();
+      });
+    }
   });
 
   // --- workers: their requests are invisible here, so their messages count instead ---

@@ -15,7 +15,7 @@ from playwright.async_api import CDPSession
 from engine.browser.direct.devtools_connection import Emitter
 from engine.browser.page import extraction_options, request_queue
 from engine.browser.page.request_queue import Connections, RequestQueue
-from engine.egress.proxy_listener import MOST_TO_PLACE
+from engine.egress.proxy_listener import MOST_IN_ALL, MOST_TO_PLACE
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
@@ -89,11 +89,13 @@ class Reports(Emitter):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[tuple[str, int]] = []  # address, and how many requests to it wait
+        self.messages = 0
 
     async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if method == "Runtime.evaluate":
+            self.messages += 1
             detail = params["expression"].partition("detail: ")[2].removesuffix(" }))")
-            self.told.append(tuple(json.loads(json.loads(detail))))
+            self.told += map(tuple, json.loads(json.loads(detail)))
         return {"executionContextId": 1}
 
     def report(self, event: str, request_id: str, url: str = "", **more: Any) -> None:
@@ -136,10 +138,9 @@ def test_the_end_of_a_page_returns_all_its_connections(events: list[tuple[str, s
         queue = following(reports, connections)
         for event, request_id, url in events:
             reports.report(event, request_id, url)
-        assert sum(connections.in_use.values()) == len(queue._sent) == connections._total
+        assert sum(connections.in_use.values()) <= len(queue._sent)
         queue.end()
         assert not connections.in_use
-        assert not connections._total
         assert not queue.is_waiting
 
     asyncio.run(follow())
@@ -246,21 +247,47 @@ async def test_an_answer_whose_end_is_not_reported_holds_no_connection(crowd: Cr
     assert crowd.connections.in_use == {SITE: MOST_TO_PLACE}
 
 
-async def test_the_next_document_may_wait_for_a_connection(
-    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+async def test_the_next_document_may_wait_for_a_connection(crowd: Crowd, waits: bool) -> None:
     queue = crowd.queues[1]
+    if not waits:
+        crowd.others.report("loadingFinished", "0")
     crowd.own.ask("document", f"{SITE}/next", type="Document")
-    await until(lambda: queue.is_leaving("frame"))
-    assert not queue.is_leaving("another")
+    if waits:
+        await until(lambda: queue.is_leaving("frame"))
+        await until(lambda: queue._unsent["document"].waited)
+        assert not queue.is_leaving("another")
     crowd.own.send_all("document")
-    assert queue.is_leaving("frame")  # it may be answered within its limit
+    assert queue.is_leaving("frame") == waits  # it may be answered within its limit
     crowd.own.report("responseReceived", "document")
     assert not queue.is_leaving("frame")
-    monkeypatch.setattr(request_queue, "QUEUED_S", 60.0)
-    crowd.own.ask("at once", f"{SITE}/next", type="Document")
-    crowd.own.send_all("at once")
-    assert not queue.is_leaving("frame")  # such a page was taken before, too
+
+
+async def test_pages_do_not_wait_for_connections_that_others_hold_open(crowd: Crowd) -> None:
+    crowd.queues[0].begin()
+    for number in NUMBERS:
+        crowd.others.ask(number, f"{SITE}/{number}", type="EventSource")
+    crowd.others.send_all(*NUMBERS)
+    crowd.own.ask("waits", f"{SITE}/x")
+    await until(lambda: crowd.waiting[1])  # so it may be loaded once more
+    await asyncio.sleep(3 * request_queue.QUEUED_S)
+    assert not crowd.own.told
+
+
+async def test_connections_that_are_shared_count_once(crowd: Crowd) -> None:
+    crowd.others.report("responseReceived", "0", response={"protocol": "h2"})
+    for number in range(MOST_IN_ALL):
+        crowd.others.ask(f"more {number}", f"{SITE}/{number}", type="Image")
+        crowd.others.send_all(f"more {number}")
+    assert not crowd.connections.is_full(OTHER)
+
+
+async def test_a_page_is_told_of_many_requests_at_once(crowd: Crowd) -> None:
+    asked = [f"{SITE}/many/{number}" for number in range(50)]
+    for url in asked:
+        crowd.own.ask(url, url)
+    await until(lambda: {address for address, _ in crowd.own.told} == {*asked})
+    assert crowd.own.messages < len(asked)
 
 
 async def test_a_redirect_returns_the_connection_of_the_request_before() -> None:

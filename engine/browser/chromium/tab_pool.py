@@ -275,7 +275,7 @@ class CrawlContext:
         """Return whether other pages may have held the connections that the page needed."""
         if PAGES_PER_CONTEXT - self._left == 1:
             return False  # it was alone
-        if tab.queue is not None and tab.queue.is_waiting:  # for what other pages will end
+        if tab.waited:  # for what other pages will end
             return self._doubts.may_retry(MAX_DOUBTS)
         place = place_of(url)
         proved = self._exhausted or self._listener.withheld(place, began_s, begun=begun)

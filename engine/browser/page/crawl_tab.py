@@ -33,7 +33,7 @@ from engine.browser.page.extraction_options import (
     is_importing,
     script,
 )
-from engine.browser.page.failures import PageTooLarge, Withheld, net_failure, no_answer
+from engine.browser.page.failures import PageTooLarge, net_failure, no_answer
 from engine.browser.page.idle_report import IdleReport
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
@@ -228,6 +228,7 @@ class Tab:
         self.capture: NetworkCapture | None = None  # for a web archive
         self.idle = IdleReport()
         self.queue: RequestQueue | None = None
+        self.waited = False  # the last page, for a connection that other pages held
         self.consent: TabConsent | None = None  # dismisses consent banners
         self.pushed: PushedExtraction | None = None  # in a browser without Playwright
         self.begun = False  # the current document has begun to arrive
@@ -275,6 +276,7 @@ class Tab:
                 await self._store_captured(self.url)  # before the next page
             raise
         except (TimeoutError, PlaywrightTimeout) as slow:
+            self.waited = self.queue is not None and self.queue.is_waiting
             self._spoil("timeout")
             if self.spoiled == "crash":
                 raise PageError("crash", "the page crashed") from slow
@@ -349,7 +351,7 @@ class Tab:
         extraction = await self._extract(deadline, options)
         if self.consent is not None and await self.consent.finish(deadline):
             extraction = await self._extract_again(extraction, deadline, options)
-        self._expect_no_other_document(extraction, options)
+        self._note_waiting(extraction)
         self.left_open, self.outliving = extraction.held, extraction.outliving
         self.connections = extraction.connections
         if not extraction.settled:
@@ -374,13 +376,12 @@ class Tab:
             fetched.screenshot = await self.screenshot()
         return fetched
 
-    def _expect_no_other_document(self, extraction: Extraction, options: PageOptions) -> None:
-        """Raise `Withheld` if the next document waited for a connection, when pages load beside."""
-        if self.queue is not None and self.queue.is_leaving(self.frame_id):
-            self._spoil("unsettled")
-            if not options.fresh:
-                raise Withheld()
-            extraction.settled = False
+    def _note_waiting(self, extraction: Extraction) -> None:
+        """Record whether the page waits for a connection; it may be led on as soon as it has it."""
+        if self.queue is not None:
+            is_leaving = self.queue.is_leaving(self.frame_id)
+            extraction.settled &= not is_leaving
+            self.waited = is_leaving or self.queue.is_waiting
 
     async def _begin(self, options: PageOptions) -> None:
         """Forget the last page, and prepare the scripts of the next one."""
@@ -389,6 +390,7 @@ class Tab:
         self._dialogs = self._windows = 0
         self.begun = self._loaded = False
         self.left_open, self.outliving, self.connections = [], 0, 0
+        self.waited = False
         if self.queue is not None:
             self.queue.begin()
         if self.consent is not None:

@@ -12,7 +12,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 QUEUED_S = 1.0  # without a connection; then, and again after this time, its page is informed
 INFORM_S = 10.0
 MOST_EARLY: Final = 1_000
+MOST_TOLD: Final = 1_000  # addresses at a time; `pending.js` knows as many requests
 _LIMITED: Final = frozenset({"Fetch", "XHR", "Script"})  # those for which `pending.js` has a limit
 _SHARING: Final = frozenset({"h2", "h3"})  # protocols whose requests share a connection
 
@@ -41,7 +41,10 @@ class _Request:
         self.place = "/".join(self.url.split("/", 3)[:3])
         self.frame_id = str(event.get("frameId", ""))
         self.kind = str(event.get("type", ""))
-        self.asked_s = self.since_s = time.monotonic()  # the latter becomes when it was sent
+        self.since_s = time.monotonic()  # when it was made; later, when it was sent
+        self.waited: bool = (
+            before is not None and before.waited
+        )  # for a connection, before it was sent
         self.answered = False
         self.queued: bool = before is not None and before.queued  # as its page knows it
         self.look: asyncio.TimerHandle | None = None
@@ -56,19 +59,26 @@ class Connections:
 
     def __init__(self) -> None:
         self._places: dict[str, dict[_Request, None]] = {}
-        self._total = 0
         self._sharing: set[str] = set()
 
     @property
     def in_use(self) -> dict[str, int]:
-        """The number of requests with a connection, by place."""
-        return {place: len(requests) for place, requests in self._places.items()}
+        """The number of connections, by place."""
+        return {
+            place: 1 if place in self._sharing else len(requests)
+            for place, requests in self._places.items()
+        }
 
     def is_full(self, place: str) -> bool:
         """Return whether a request to `place` has to wait for the end of another one."""
         if place in self._sharing:
             return False
-        return len(self._places.get(place, ())) >= MOST_TO_PLACE or self._total >= MOST_IN_ALL
+        return self._is_full_itself(place) or sum(self.in_use.values()) >= MOST_IN_ALL
+
+    def are_held_open(self, place: str) -> bool:
+        """Return whether all connections that a request to `place` might get are held open."""
+        places = [place] if self._is_full_itself(place) else [*self._places]
+        return all(_is_held_open(one) for each in places for one in self._places[each])
 
     def share(self, place: str) -> None:
         """Record that requests to `place` share one connection."""
@@ -76,23 +86,22 @@ class Connections:
 
     def add(self, request: _Request) -> None:
         """Record that a request was sent."""
-        requests = self._places.setdefault(request.place, {})
-        if len(requests) >= MOST_TO_PLACE:
+        if self._is_full_itself(request.place):
             # Chromium reports no end of an answer whose body the page does not read.
-            ended = next((one for one in requests if one.answered), None)
+            ended = next((one for one in self._places[request.place] if one.answered), None)
             if ended is not None:
                 self.remove(ended)
         self._places.setdefault(request.place, {})[request] = None
-        self._total += 1
 
     def remove(self, request: _Request) -> None:
         """Record the end of a request; one that is unknown is ignored."""
         requests = self._places.get(request.place, {})
-        if request in requests:
-            del requests[request]
-            self._total -= 1
+        requests.pop(request, None)
         if not requests:
             self._places.pop(request.place, None)
+
+    def _is_full_itself(self, place: str) -> bool:
+        return len(self._places.get(place, ())) >= MOST_TO_PLACE
 
 
 class RequestQueue:
@@ -116,7 +125,7 @@ class RequestQueue:
         self._unsent: dict[str, _Request] = {}  # by the id of the request, like the others
         self._sent: dict[str, _Request] = {}
         self._early: set[str] = set()  # sent before the browser reported them
-        self._informing: set[tuple[str, str]] = set()
+        self._informing: dict[str, set[str]] = {}  # addresses by frame
         session.on("Network.requestWillBeSent", self._on_request)
         session.on("Network.requestWillBeSentExtraInfo", self._on_sent)
         session.on("Network.responseReceived", self._on_answer)
@@ -127,13 +136,12 @@ class RequestQueue:
     def is_waiting(self) -> bool:
         """Whether the page waits for a connection that other pages hold."""
         own = Counter(one.place for one in self._sent.values())
-        return any(own[one.place] < MOST_TO_PLACE for one in self._queued())
+        return any(own[one.place] < MOST_TO_PLACE for one in self._late())
 
     def is_leaving(self, frame_id: str) -> bool:
         """Return whether the next document of this frame waits for a connection, or did so."""
-        late = (one for one in self._sent.values() if one.since_s - one.asked_s >= QUEUED_S)
-        pending = (one for one in late if not (one.answered or _is_held_open(one)))
-        documents = (one for one in (*self._queued(), *pending) if one.kind == "Document")
+        sent = (one for one in self._sent.values() if one.waited and not one.answered)
+        documents = (one for one in (*self._late(), *sent) if one.kind == "Document")
         return any(one.frame_id == frame_id for one in documents)
 
     def begin(self) -> None:
@@ -150,21 +158,19 @@ class RequestQueue:
             self._connections.remove(sent)
         self._unsent, self._sent, self._early = {}, {}, set()
 
-    def _queued(self) -> list[_Request]:
-        """Return the requests that wait for a connection by now."""
-        before_s = time.monotonic() - QUEUED_S
-        return [
-            one for one in self._unsent.values() if one.since_s <= before_s and self._waits(one)
-        ]
+    def _late(self) -> list[_Request]:
+        """Return the requests for which there has been no connection for a while."""
+        old = time.monotonic() - QUEUED_S
+        unsent = (one for one in self._unsent.values() if one.since_s <= old)
+        return [one for one in unsent if self._connections.is_full(one.place)]
 
-    def _waits(self, request: _Request) -> bool:
-        """Return whether a request without a connection waits for one, and may get it."""
-        if not self._connections.is_full(request.place):
+    def _waits(self, unsent: _Request) -> bool:
+        """Return whether a request waits for a connection that it may get."""
+        if not self._connections.is_full(unsent.place):
             return False
-        own = [one for one in self._sent.values() if one.place == request.place]
-        if any(one.kind == "Preflight" and one.url == request.url for one in own):
+        if any(one.kind == "Preflight" and one.url == unsent.url for one in self._sent.values()):
             return False  # it waits for that answer
-        return len(own) < MOST_TO_PLACE or not all(map(_is_held_open, own))
+        return not self._connections.are_held_open(unsent.place)
 
     def _on_request(self, event: dict[str, Any]) -> None:
         request_id, url = str(event["requestId"]), str(event["request"]["url"])
@@ -177,7 +183,7 @@ class RequestQueue:
             self._send(request_id, request)
             return
         self._unsent[request_id] = request
-        if request.kind in _LIMITED:
+        if request.kind in _LIMITED or request.kind == "Document":
             self._look_later(request)
 
     def _on_sent(self, event: dict[str, Any]) -> None:
@@ -226,35 +232,43 @@ class RequestQueue:
 
     def _look(self, request: _Request) -> None:
         """Inform the page if a request waits for a connection, or for something else by now."""
-        was_queued, request.queued = request.queued, self._waits(request)
-        if was_queued or request.queued:
+        waits = self._waits(request)
+        request.waited = request.waited or waits
+        if request.kind in _LIMITED and (waits or request.queued):
+            request.queued = waits
             self._inform(request)
         self._look_later(request)
 
     def _inform(self, request: _Request) -> None:
         """Inform the page how many of its requests to this address wait."""
-        named = (request.frame_id, request.first)
-        if self._active and named not in self._informing:
-            self._informing.add(named)
-            self._see_to(self._tell(*named))
+        if not self._active:
+            return
+        if request.frame_id not in self._informing:
+            self._informing[request.frame_id] = set()
+            self._see_to(self._tell(request.frame_id))
+        if len(self._informing[request.frame_id]) < MOST_TOLD:
+            self._informing[request.frame_id].add(request.first)
 
-    async def _tell(self, frame_id: str, url: str) -> None:
+    async def _tell(self, frame_id: str) -> None:
         """Tell `pending.js`, in the world of the engine's own scripts."""
-        world_options = {"frameId": frame_id, "worldName": WORLD}
-        with suppress(Error, TimeoutError):
+        try:
             async with asyncio.timeout(INFORM_S):
-                world = await self._session.send("Page.createIsolatedWorld", world_options)
-                self._informing.discard((frame_id, url))  # what changes from now on is told again
-                detail = json.dumps(json.dumps([url, self._count_queued(frame_id, url)]))
+                world = await self._session.send(
+                    "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD}
+                )
+                addresses = self._informing.pop(frame_id)  # what changes from now on is told again
+                queued = Counter(
+                    one.first
+                    for one in self._unsent.values()
+                    if one.queued and one.frame_id == frame_id
+                )
+                detail = json.dumps(json.dumps([[url, queued[url]] for url in addresses]))
                 name = json.dumps(f"{self._pending}>")
                 told = f"document.dispatchEvent(new CustomEvent({name}, {{ detail: {detail} }}))"
                 asked = {"expression": told, "contextId": world["executionContextId"]}
                 await self._session.send("Runtime.evaluate", asked)
-        self._informing.discard((frame_id, url))
-
-    def _count_queued(self, frame_id: str, url: str) -> int:
-        asked = (one for one in self._unsent.values() if one.queued)
-        return sum(one.frame_id == frame_id and one.first == url for one in asked)
+        except (Error, TimeoutError):
+            self._informing.pop(frame_id, None)  # its page, or its tab, is gone
 
 
 def _is_held_open(sent: _Request) -> bool:
