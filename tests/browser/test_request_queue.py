@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playwright.async_api import CDPSession
+from playwright.async_api import CDPSession, Error
 
 from engine.browser.direct.devtools_connection import Emitter
 from engine.browser.page import extraction_options, request_queue
@@ -90,8 +90,14 @@ class Reports(Emitter):
         super().__init__()
         self.told: list[tuple[str, int]] = []  # address, and how many requests to it wait
         self.messages = 0
+        self.refuses: set[str] = set()
+        self.refused: list[str] = []
 
     async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        if method in self.refuses:
+            self.refused.append(method)
+            raise Error("refused")
         if method == "Runtime.evaluate":
             self.messages += 1
             detail = params["expression"].partition("detail: ")[2].removesuffix(" }))")
@@ -288,6 +294,16 @@ async def test_a_page_is_told_of_many_requests_at_once(crowd: Crowd) -> None:
         crowd.own.ask(url, url)
     await until(lambda: {address for address, _ in crowd.own.told} == {*asked})
     assert crowd.own.messages < len(asked)
+
+
+async def test_a_page_that_cannot_be_told_is_told_later(crowd: Crowd) -> None:
+    crowd.own.refuses = {"Page.createIsolatedWorld", "Runtime.evaluate"}
+    crowd.own.ask("waits", f"{SITE}/x")
+    await until(lambda: crowd.own.refused)
+    crowd.own.refuses = {"Runtime.evaluate"}
+    await until(lambda: "Runtime.evaluate" in crowd.own.refused)
+    crowd.own.refuses = set()
+    await until(lambda: (f"{SITE}/x", 1) in crowd.own.told)
 
 
 async def test_a_redirect_returns_the_connection_of_the_request_before() -> None:

@@ -12,6 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
@@ -251,24 +252,21 @@ class RequestQueue:
 
     async def _tell(self, frame_id: str) -> None:
         """Tell `pending.js`, in the world of the engine's own scripts."""
-        try:
+        with suppress(Error, TimeoutError):  # its page, or its tab, may be gone
             async with asyncio.timeout(INFORM_S):
-                world = await self._session.send(
-                    "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD}
-                )
-                addresses = self._informing.pop(frame_id)  # what changes from now on is told again
-                queued = Counter(
-                    one.first
-                    for one in self._unsent.values()
-                    if one.queued and one.frame_id == frame_id
-                )
+                try:
+                    world = await self._session.send(
+                        "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD}
+                    )
+                finally:  # what changes from now on is told again
+                    addresses = self._informing.pop(frame_id)
+                mine = (one for one in self._unsent.values() if one.frame_id == frame_id)
+                queued = Counter(one.first for one in mine if one.queued)
                 detail = json.dumps(json.dumps([[url, queued[url]] for url in addresses]))
                 name = json.dumps(f"{self._pending}>")
                 told = f"document.dispatchEvent(new CustomEvent({name}, {{ detail: {detail} }}))"
                 asked = {"expression": told, "contextId": world["executionContextId"]}
                 await self._session.send("Runtime.evaluate", asked)
-        except (Error, TimeoutError):
-            self._informing.pop(frame_id, None)  # its page, or its tab, is gone
 
 
 def _is_held_open(sent: _Request) -> bool:
