@@ -335,8 +335,7 @@ class CrawlContext:
         return self._gone(url, options, began_s)
 
     def _put_back(self, tab: Tab) -> None:
-        if tab.queue is not None:
-            tab.queue.end()
+        tab.queue.end()
         tab.idle_since_s = time.monotonic()
         worn = tab.page_count >= PAGES_PER_TAB or self.chromium.load.heavy
         (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
@@ -383,16 +382,17 @@ class CrawlContext:
         page = await self.context.new_page()
         wire = await self.context.new_cdp_session(page)
         told = await wire.send("Target.getTargetInfo")
-        tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
+        reports: Session | CDPSession = wire
+        if self.chromium.is_direct:
+            reports = cast("DirectPage", page).session
+        else:
+            await wire.send("Network.enable", NO_BODIES)
+        queue = RequestQueue(reports, self._connections, PENDING, self.chromium.see_to)
+        tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held, queue)
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
         if self.chromium.is_direct:
             tab.pushed = await PushedExtraction.attach(cast("DirectPage", page), PENDING, tab.idle)
-            reports: Session | CDPSession = cast("DirectPage", page).session
-        else:
-            await wire.send("Network.enable", NO_BODIES)
-            reports = wire
-        tab.queue = RequestQueue(reports, self._connections, PENDING, self.chromium.see_to)
         if self.sign_in is not None:
             tab.at_rest = self.at_rest
             await hear_cookies(wire, lambda: tab.url, self.sign_in.hear)

@@ -214,7 +214,9 @@ async def leave_page(page: Page, wire: CDPSession) -> None:
 class Tab:
     """A browser tab that loads addresses one after another until it is spoiled."""
 
-    def __init__(self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen) -> None:
+    def __init__(
+        self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen, queue: RequestQueue
+    ) -> None:
         self.frame_id = frame_id
         self.spoiled: str | None = None  # reason why the tab may not be used again
         self.clicked = False  # elements of its page, which may still have effects
@@ -227,7 +229,7 @@ class Tab:
         self.jar = CookieJar(wire)
         self.capture: NetworkCapture | None = None  # for a web archive
         self.idle = IdleReport()
-        self.queue: RequestQueue | None = None
+        self.queue = queue
         self.waited = False  # the last page, for a connection that other pages held
         self.consent: TabConsent | None = None  # dismisses consent banners
         self.pushed: PushedExtraction | None = None  # in a browser without Playwright
@@ -276,7 +278,7 @@ class Tab:
                 await self._store_captured(self.url)  # before the next page
             raise
         except (TimeoutError, PlaywrightTimeout) as slow:
-            self.waited = self.queue is not None and self.queue.is_waiting
+            self.waited = self.queue.is_waiting
             self._spoil("timeout")
             if self.spoiled == "crash":
                 raise PageError("crash", "the page crashed") from slow
@@ -378,10 +380,9 @@ class Tab:
 
     def _note_waiting(self, extraction: Extraction) -> None:
         """Record whether the page waits for a connection; it may be led on as soon as it has it."""
-        if self.queue is not None:
-            is_leaving = self.queue.is_leaving(self.frame_id)
-            extraction.settled &= not is_leaving
-            self.waited = is_leaving or self.queue.is_waiting
+        is_leaving = self.queue.is_leaving(self.frame_id)
+        extraction.settled &= not is_leaving
+        self.waited = is_leaving or self.queue.is_waiting
 
     async def _begin(self, options: PageOptions) -> None:
         """Forget the last page, and prepare the scripts of the next one."""
@@ -391,8 +392,7 @@ class Tab:
         self.begun = self._loaded = False
         self.left_open, self.outliving, self.connections = [], 0, 0
         self.waited = False
-        if self.queue is not None:
-            self.queue.begin()
+        self.queue.begin()
         if self.consent is not None:
             self.consent.begin()
         if self.pushed is not None:
