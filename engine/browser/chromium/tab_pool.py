@@ -275,14 +275,13 @@ class CrawlContext:
         """Return whether other pages may have held the connections that the page needed."""
         if PAGES_PER_CONTEXT - self._left == 1:
             return False  # it was alone
-        if tab.waited:  # for what other pages will end
-            return self._doubts.may_retry(MAX_DOUBTS)
         place = place_of(url)
         proved = self._exhausted or self._listener.withheld(place, began_s, begun=begun)
-        if not proved and not self._may_have_waited(place, options, began_s, begun=begun):
+        if proved or self._may_have_waited(place, options, began_s, begun=begun):
+            self.wear_out()  # later pages would wait as well
+        elif not tab.waited:
             return False
-        self.wear_out()  # later pages would wait as well
-        return self._doubts.may_retry(MAX_DOUBTS if proved else MAX_WEAK_DOUBTS)
+        return self._doubts.may_retry(MAX_DOUBTS if proved or tab.waited else MAX_WEAK_DOUBTS)
 
     def _may_have_waited(
         self, place: Place, options: PageOptions, began_s: float, *, begun: bool
