@@ -277,10 +277,9 @@ class CrawlContext:
             return False  # it was alone
         place = place_of(url)
         proved = self._exhausted or self._listener.withheld(place, began_s, begun=begun)
-        if proved or self._may_have_waited(place, options, began_s, begun=begun):
-            self.wear_out()  # later pages would wait as well
-        elif not tab.waited:
+        if not proved and not self._may_have_waited(place, options, began_s, begun=begun):
             return False
+        self.wear_out()  # later pages would wait as well
         return self._doubts.may_retry(MAX_DOUBTS if proved or tab.waited else MAX_WEAK_DOUBTS)
 
     def _may_have_waited(
