@@ -347,8 +347,9 @@ async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page
     place = Place(host)
     place.pages = dict.fromkeys(HONEST, WITH_PARTS)
     place.acts["/style"] = lambda: Answer(b"p { color: #333 }", content_type="text/css")
-    place.pages["/"] = place.links(HONEST[0], "/holds", *HONEST[1:])
-    place.pages["/holds"] = f"<p>holds</p><script>{holds}</script>"
+    beside, later = HONEST[:3], HONEST[3:]
+    place.pages["/"] = place.links(beside[0], "/holds", *beside[1:])
+    place.pages["/holds"] = f"{place.links(*later)}<script>{holds}</script>"  # left for them
     place.acts["/never"] = lambda: Answer(stops="before")
     place.server.start()
     async with browser() as session:
