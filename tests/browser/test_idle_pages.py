@@ -162,7 +162,7 @@ async def test_a_page_that_is_given_up_is_over(
 @pytest.mark.usefixtures("roomy")
 @pytest.mark.parametrize(
     ("connection", "given", "most"),
-    [("direct", 2, 6), ("playwright", 2, 6), ("direct", 1, 1), ("direct", "auto", 3)],
+    [("direct", 2, 8), ("playwright", 2, 8), ("direct", 1, 1), ("direct", "auto", 3)],
 )
 async def test_others_load_meanwhile_within_a_limit_of_tabs(
     home: Path,
@@ -236,10 +236,10 @@ def test_the_number_of_tabs_is_limited_and_one_page_stays_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(concurrency, "room_for_tabs", lambda: 100)
-    assert [most_tabs(one) for one in (1, 2, 3, 4, MOST, "auto")] == [1, 6, 6, 6, MOST, MOST]
+    assert [most_tabs(one) for one in (1, 2, 3, 4, 5, "auto")] == [1, 8, 12, MOST, MOST, MOST]
     for given in (1, 2, 4, MOST):
         number = Concurrency(MemoryContext(), given)
-        assert number.counts_idle == (1 < given < 6)
+        assert number.counts_idle == (1 < given < MOST)
         assert number.number == given
         for idle in range(1, 40):
             number.count_idle("idle")

@@ -21,7 +21,7 @@ from engine.browser.chromium.browser_session import BrowserRecycler
 from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.tab_pool import CrawlContext, TabPool
 from engine.browser.page.crawl_tab import first_script
-from engine.kinds.crawl.concurrency import WITH_IDLE
+from engine.kinds.crawl.concurrency import most_tabs
 from engine.model.errors import OnlyErrorAnswers
 from engine.sample.site import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled, limit_page, limit_settling
@@ -95,7 +95,7 @@ async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
             # A server that closes on unread headers (120 kB) sends an end or a reset.
             assert told <= {f"HTTP {status}", "the server sent nothing", "the connection was cut"}
             if name != "script":
-                most = WITH_IDLE if concurrency > 1 else 1
+                most = most_tabs(concurrency)
                 assert 1 <= len(tried) <= most, "those that were asked for at once"
     made.server.stop()
 
