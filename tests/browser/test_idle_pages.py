@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from engine.browser.page import extraction_options
+from engine.browser.page import crawl_tab, extraction_options
 from engine.browser.page.crawl_tab import HeldOpen
 from engine.browser.page.idle_report import IdleReport
 from engine.kinds.crawl import concurrency
-from engine.kinds.crawl.concurrency import Concurrency, most_tabs
+from engine.kinds.crawl.concurrency import STAY_IDLE, Concurrency, most_tabs
 from engine.kinds.crawl.concurrency_rule import MOST
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import PageError
@@ -247,11 +247,29 @@ def test_the_number_of_tabs_is_limited_and_one_page_stays_alone(
         for _ in range(39):
             number.count_idle("over")
         assert number.number == given
-        number.count_idle("idle")
-        number.count_idle("idle")
-        number.count_idle("again")
-        assert number.number == given, "others may go on as well"
     assert not Concurrency(MemoryContext(), "auto").counts_idle
+
+
+def test_after_a_page_that_went_on_others_have_to_stay_idle_before_further_ones_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(concurrency, "room_for_tabs", lambda: 100)
+    number = Concurrency(MemoryContext(), 2)
+    for _ in range(2):
+        for _ in range(6):
+            number.count_idle("idle")
+        assert number.number == 8
+        for stay in (STAY_IDLE - 1, STAY_IDLE):  # the second page begins the count anew
+            number.count_idle("again")
+            for _ in range(stay):
+                assert number.number == 2
+                number.count_idle("idle")
+                number.count_idle("over")
+            number.count_idle("idle")
+        assert number.number == 8
+        for _ in range(6):
+            number.count_idle("over")
+        assert number.number == 2
 
 
 def test_the_memory_limits_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +282,21 @@ def test_the_memory_limits_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None
         assert number.number == wanted
 
 
-def test_nothing_is_learnt_from_pages_that_had_to_wait_for_others() -> None:
+def test_nothing_is_learnt_from_pages_that_had_to_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [1_000.0]
+    monkeypatch.setattr(crawl_tab.time, "monotonic", lambda: now_s[0])
     held = HeldOpen()
-    held.expect_crowd()
-    for _ in range(5):
-        held.note(["fetch GET /data"])
-    assert held.known == []
+    for at_s, known in (
+        (0, []),
+        (59, []),
+        (60, ["one"]),
+        (599, ["one", "two"]),
+        (600, ["one", "two"]),
+    ):
+        now_s[0] = 1_000.0 + at_s
+        held.expect_crowd()
+        for _ in range(2):
+            held.note([{60: "one", 599: "two"}.get(at_s, "other")])
+        assert held.known == known

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import secrets
 import time
 from collections import Counter, deque
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 
 PAGES = 2
-CROWDED_S = 60.0
+CROWDED_S, CROWDED_EVERY_S = 60.0, 600.0
 MOST = 200  # names; a site that invents new names for ever cannot be recognised anyway
 
 
@@ -64,16 +65,20 @@ class HeldOpen:
 
     def __init__(self) -> None:
         self._pages: Counter[str] = Counter()
-        self._crowded_until_s = 0.0
+        self._crowded_at_s = -math.inf
 
     def expect_crowd(self) -> None:
-        """Learn nothing for a while, once: more pages than intended may ask the site."""
-        if not self._crowded_until_s:
-            self._crowded_until_s = time.monotonic() + CROWDED_S
+        """Learn nothing for a while: more pages than intended may ask the site.
+
+        For a tenth of the time at the most, because pages with open requests take longer meanwhile.
+        """
+        now_s = time.monotonic()
+        if now_s - self._crowded_at_s >= CROWDED_EVERY_S:
+            self._crowded_at_s = now_s
 
     def note(self, names: Iterable[str]) -> None:
         """Record the open requests of one page (names as `settle.js` makes them)."""
-        if time.monotonic() < self._crowded_until_s:
+        if time.monotonic() - self._crowded_at_s < CROWDED_S:
             return
         for name in set(names):
             if name in self._pages or len(self._pages) < MOST:

@@ -39,6 +39,7 @@ Given = int | Literal["auto"]
 # Tabs for each page that may load at once, with those in which nothing happens: a page of which
 # scripts wrote the text is idle for most of its time (500 ms of about 700).
 TABS_A_PAGE: Final = 4
+STAY_IDLE: Final = 20  # pages that must stay idle to their end after one that went on
 MEMORY_S: Final = 1.0  # between two looks at the memory for further tabs
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
@@ -83,7 +84,7 @@ class Concurrency:
         self._risen: Reason = "start"
         self._fallen: Reason = "slow"
         self._idle = 0  # pages in which nothing happens
-        self._goes_on = False  # a page did so after nothing had happened in it
+        self._to_stay = 0  # pages that must stay idle before further ones load
         self._most, self._memory_at_s = 0, -math.inf  # workers that the memory has room for
         self._waiting = 0  # workers without a page to load
         self._restart()
@@ -95,7 +96,7 @@ class Concurrency:
         if self._rule is not None:
             return self._rule.number
         assert self._given != AUTO
-        if self._goes_on:
+        if self._to_stay:
             return self._given
         with_idle = min(self._given + self._idle, most_tabs(self._given), self._most)
         return max(self._given, with_idle)
@@ -110,10 +111,14 @@ class Concurrency:
     def count_idle(self, state: IdleState) -> None:
         """Count a page in which nothing happens: another one may load, if there is memory for it.
 
-        After a page that went on by itself no further ones load: others may do so, all at once.
+        After a page that went on by itself no further ones load until `STAY_IDLE` pages stayed idle
+        to their end: others may go on, all at once.
         """
         self._idle += 1 if state == "idle" else -1
-        self._goes_on = self._goes_on or state == "again"
+        if state == "again":
+            self._to_stay = STAY_IDLE
+        elif state == "over" and self._to_stay:
+            self._to_stay -= 1
         now_s = self._ctx.monotonic()
         if now_s - self._memory_at_s >= MEMORY_S:
             self._memory_at_s = now_s
