@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -122,9 +123,8 @@ def test_packages_hold_what_the_program_needs_in_the_version_that_is_tested() ->
         {(canonicalize_name(name), version) for name, version in PINNED.findall(lock)}
         for lock in (packed, LOCK)
     ]
-    needs = PYPROJECT["project"]["dependencies"]
-    needs += PYPROJECT["project"]["optional-dependencies"]["server"]
-    for need in map(Requirement, needs):
+    extras = PYPROJECT["project"]["optional-dependencies"].values()
+    for need in map(Requirement, chain(PYPROJECT["project"]["dependencies"], *extras)):
         name = canonicalize_name(need.name)
         versions, tested = ({one[1] for one in lock if one[0] == name} for lock in locked)
         assert versions, name
