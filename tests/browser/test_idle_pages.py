@@ -14,12 +14,12 @@ from engine.browser.page import crawl_tab, extraction_options
 from engine.browser.page.crawl_tab import HeldOpen
 from engine.browser.page.idle_report import IdleReport
 from engine.kinds.crawl import concurrency
-from engine.kinds.crawl.concurrency import STAY_IDLE, Concurrency, most_tabs
+from engine.kinds.crawl.concurrency import FIRST_A_PAGE, STAY_IDLE, Concurrency, most_tabs
 from engine.kinds.crawl.concurrency_rule import MOST
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import PageError
 from engine.model.records import Status
-from engine.pages.fetch import IdleState, PageOptions
+from engine.pages.fetch import Fetched, IdleState, PageOptions
 from engine.sample.site import Answer, Request
 from tests.browser.conftest import Making, Pages
 from tests.support.engines import opened, until
@@ -28,6 +28,7 @@ from tests.support.serving import served
 
 PATIENT = PageOptions(timeout_ms=100_000)
 STABLE_MS = "const RENDERED_MS = 500;"
+WHOLE = "<p>" + "All of this came with the markup. " * 10
 BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
 
 
@@ -63,6 +64,7 @@ def stable_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @pytest.fixture
 def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "_memory", lambda: (16e9, 8e9))
+    monkeypatch.setattr(concurrency, "ROOMY_CPU", 2.0)
 
 
 @BOTH
@@ -74,7 +76,7 @@ async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
     pages["/inner"] = "<p>inner</p><script>setInterval(() => 0, 60_000)</script>"
     cases: dict[str, tuple[str, list[IdleState]]] = {
         "written": (written(), ["idle", "over"]),
-        "whole": ("<p>" + "All of this came with the markup. " * 10, ["idle", "over"]),
+        "whole": (WHOLE, ["idle", "over"]),
         # Of these connections a browser has six for a host.
         "held open": (written("new EventSource('/held')"), []),
         "a timer": (written("setTimeout(() => 0, 1000)"), []),
@@ -184,16 +186,22 @@ async def test_others_load_meanwhile_within_a_limit_of_tabs(
     monkeypatch.setattr(IdleReport, "record", noted)
 
     def answer(request: Request) -> Answer:
+        if request.path.startswith("/whole"):
+            return Answer(f"<!doctype html><title>t</title>{WHOLE}".encode())
         asked.append(request.path)
         return Answer(f"<!doctype html><title>t</title>{written()}".encode())
 
     async with opened(home) as engine:
         with served(answer) as url:
-            addresses = [f"{url}/{number}" for number in range(20)]
-            options = {"delay_ms": 0, "respect_robots": False, "timeout_ms": 300_000}
+            # The first ones show that pages stay idle.
+            whole = [f"{url}/whole/{one}" for one in range(20 if most > 3 else 0)]
+            addresses = [*whole, *(f"{url}/{number}" for number in range(20))]
+            options: dict[str, Any] = {"max_pages": 40}
+            options |= {"delay_ms": 0, "respect_robots": False, "timeout_ms": 300_000}
             args = {"url": addresses[0], "urls": addresses, "concurrency": given, **options}
             record = await engine.requests.start("crawl", {**args, "connection": connection})
-            await until(lambda: states.count("idle") >= most)
+            await until(lambda: len(asked) >= most)
+            await until(lambda: states.count("idle") >= len(whole) + most)
             await asyncio.sleep(0.5)  # for a page that would be one too many
             await engine.commands.cancel(record.task_id)
             ended = await engine.tasks.wait(record.task_id, 60_000)
@@ -212,34 +220,44 @@ onload = () => { root.innerHTML = 'shell'; const from = performance.now() + 350;
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("roomy")
 async def test_no_page_lacks_its_data_because_all_of_them_go_on_at_once(home: Path) -> None:
-    links = "".join(f"<a href=/{number}>{number}</a>" for number in range(14))
-    page = LATE.encode()
+    late = [f"/late/{number}" for number in range(14)]
+    # The first ones stay idle, so that the others load together before the first of them goes on.
+    links = "".join(
+        f"<a href={one}>page</a>" for one in (*map("/whole/{}".format, range(20)), *late)
+    )
 
     def answer(request: Request) -> Answer:
         if request.path.startswith("/data"):
             return Answer(b"its data", 200, "text/plain", delay_s=5.5)
-        # Alone, it does not go on: the others load together before the first of them does.
-        return Answer(f"<!doctype html>{links}".encode() if request.path == "/" else page)
+        page = LATE if request.path in late else WHOLE
+        return Answer(f"<!doctype html>{links}{page}".encode() if page == WHOLE else page.encode())
 
     async with opened(home) as engine:
         with served(answer) as url:
-            args = {"url": f"{url}/", "delay_ms": 0, "concurrency": 4, "max_pages": 14}
+            args = {"url": f"{url}/", "delay_ms": 0, "concurrency": 4, "max_pages": 35}
             record = await engine.requests.start("crawl", {**args, "respect_robots": False})
             ended = await engine.tasks.wait(record.task_id, 180_000)
             pages = list(LedgerReader(engine.settings.root).read_pages(record.task_id))
     assert ended.status == Status.COMPLETED
-    assert len(pages) == 14
-    assert [one["url"] for one in pages if "its data" not in one["content"]] == [f"{url}/"]
+    assert len(pages) == 35
+    assert sorted(one["url"] for one in pages if "its data" in one["content"]) == sorted(
+        f"{url}{one}" for one in late
+    )
 
 
-def test_the_number_of_tabs_is_limited_and_one_page_stays_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(concurrency, "room_for_tabs", lambda: 100)
+def stay_idle(number: Concurrency, pages: int) -> None:
+    for _ in range(pages):
+        number.count_idle("idle")
+        number.count_idle("over")
+
+
+@pytest.mark.usefixtures("roomy")
+def test_the_number_of_tabs_is_limited_and_one_page_stays_alone() -> None:
     assert [most_tabs(one) for one in (1, 2, 3, 4, 5, "auto")] == [1, 8, 12, MOST, MOST, MOST]
     for given in (1, 2, 4, MOST):
         number = Concurrency(MemoryContext(), given)
         assert number.counts_idle == (1 < given < MOST)
+        stay_idle(number, 100)
         assert number.number == given
         for idle in range(1, 40):
             number.count_idle("idle")
@@ -250,33 +268,46 @@ def test_the_number_of_tabs_is_limited_and_one_page_stays_alone(
     assert not Concurrency(MemoryContext(), "auto").counts_idle
 
 
-def test_after_a_page_that_went_on_others_have_to_stay_idle_before_further_ones_load(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(concurrency, "room_for_tabs", lambda: 100)
-    number = Concurrency(MemoryContext(), 2)
-    for _ in range(2):
-        for _ in range(6):
-            number.count_idle("idle")
-        assert number.number == 8
-        for stay in (STAY_IDLE - 1, STAY_IDLE):  # the second page begins the count anew
-            number.count_idle("again")
-            for _ in range(stay):
-                assert number.number == 2
-                number.count_idle("idle")
-                number.count_idle("over")
-            number.count_idle("idle")
-        assert number.number == 8
-        for _ in range(6):
-            number.count_idle("over")
-        assert number.number == 2
+def first(number: Concurrency) -> int:
+    """Return how many pages must stay idle before a further one loads."""
+    for pages in range(100):
+        number.count_idle("idle")
+        found = number.number
+        number.count_idle("over")
+        if found > 3:
+            assert found == 4, "one further page for each that stayed idle"
+            return pages
+    raise AssertionError
 
 
-def test_the_memory_limits_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "MEMORY_S", 0.0)
+@pytest.mark.usefixtures("roomy")
+async def test_further_pages_load_only_after_pages_that_stayed_idle() -> None:
+    number = Concurrency(MemoryContext(), 3)
+    assert first(number) == 3 * FIRST_A_PAGE + 1
+    for _ in range(2):  # the second page begins the count anew
+        stay_idle(number, 15)
+        number.count_idle("idle")
+        number.count_idle("again")
+    assert first(number) == STAY_IDLE + 1
+    with number.loading() as load:
+        load.fetched = Fetched(url="https://a.example/", final_url="", status=429)
+    assert first(number) == STAY_IDLE + 1
+
+
+def test_memory_and_processors_limit_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "ROOM_S", 0.0)
+    spent = [0.0, 0.0]
+    monkeypatch.setattr(concurrency, "_spent", lambda: tuple(spent))
+    monkeypatch.setattr(concurrency, "_memory", lambda: (8e9, 8e9))
     number = Concurrency(MemoryContext(), 2)
+    stay_idle(number, 20)
     number.workers = 2
-    for free_bytes, wanted in ((1.05e9, 3), (0.3e9, 2), (1.05e9, 4), (8e9, 6)):
+    for free_bytes, busy_s, wanted in (
+        *((1.05e9, 0.5, 3), (0.3e9, 0.5, 2), (1.05e9, 0.89, 4)),
+        *((8e9, 0.89, 6), (8e9, 0.91, 2), (8e9, 0.89, 8)),
+    ):
+        spent[0] += 1.0
+        spent[1] += busy_s
         monkeypatch.setattr(concurrency, "_memory", lambda free=free_bytes: (8e9, free))
         number.count_idle("idle")
         assert number.number == wanted

@@ -39,8 +39,11 @@ Given = int | Literal["auto"]
 # Tabs for each page that may load at once, with those in which nothing happens: a page of which
 # scripts wrote the text is idle for most of its time (500 ms of about 700).
 TABS_A_PAGE: Final = 4
-STAY_IDLE: Final = 20  # pages that must stay idle to their end after one that went on
-MEMORY_S: Final = 1.0  # between two looks at the memory for further tabs
+# Pages that must stay idle to their end before further ones load: at first, for each page that may
+# load at once, and after one that went on or was refused.
+FIRST_A_PAGE, STAY_IDLE = 2, 20
+ROOM_S: Final = 1.0  # between two looks at the memory and the processors for further tabs
+ROOMY_CPU: Final = 0.9  # share of the processors up to which further tabs load
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
 
@@ -84,8 +87,10 @@ class Concurrency:
         self._risen: Reason = "start"
         self._fallen: Reason = "slow"
         self._idle = 0  # pages in which nothing happens
-        self._to_stay = 0  # pages that must stay idle before further ones load
-        self._most, self._memory_at_s = 0, -math.inf  # workers that the memory has room for
+        # Pages that must stay idle before further ones load; below 0: those that did since.
+        self._to_stay = 0 if given == AUTO else FIRST_A_PAGE * given
+        self._most, self._room_at_s = 0, -math.inf  # workers that the machine has room for
+        self._spent = _spent()
         self._waiting = 0  # workers without a page to load
         self._restart()
 
@@ -96,9 +101,8 @@ class Concurrency:
         if self._rule is not None:
             return self._rule.number
         assert self._given != AUTO
-        if self._to_stay:
-            return self._given
-        with_idle = min(self._given + self._idle, most_tabs(self._given), self._most)
+        further = min(self._idle, max(0, -self._to_stay))
+        with_idle = min(self._given + further, most_tabs(self._given), self._most)
         return max(self._given, with_idle)
 
     @property
@@ -109,20 +113,26 @@ class Concurrency:
         return most_tabs(self._given) > self._given
 
     def count_idle(self, state: IdleState) -> None:
-        """Count a page in which nothing happens: another one may load, if there is memory for it.
+        """Count a page in which nothing happens: another one may load, if the machine has room.
 
-        After a page that went on by itself no further ones load until `STAY_IDLE` pages stayed idle
-        to their end: others may go on, all at once.
+        Further ones load only after pages that stayed idle to their end: on a busy machine others
+        may go on too late to be seen, and after one that went on they may do so all at once.
         """
         self._idle += 1 if state == "idle" else -1
         if state == "again":
             self._to_stay = STAY_IDLE
-        elif state == "over" and self._to_stay:
+        elif state == "over":
             self._to_stay -= 1
         now_s = self._ctx.monotonic()
-        if now_s - self._memory_at_s >= MEMORY_S:
-            self._memory_at_s = now_s
-            self._most = self.workers + room_for_tabs()
+        if now_s - self._room_at_s >= ROOM_S:
+            self._room_at_s = now_s
+            self._most = 0 if self._is_busy() else self.workers + room_for_tabs()
+
+    def _is_busy(self) -> bool:
+        """Return whether the processors had no room since the last call."""
+        before, self._spent = self._spent, _spent()
+        all_s, busy_s = (now - then for now, then in zip(self._spent, before, strict=True))
+        return busy_s > ROOMY_CPU * all_s
 
     @property
     def is_exceeded(self) -> bool:
@@ -224,6 +234,7 @@ class Concurrency:
 
     def _refused(self, load: _Load) -> None:
         """Cut the number at once."""
+        self._to_stay = max(self._to_stay, STAY_IDLE)
         if self._rule is not None and self._rule.refuse(load.began_s, self._ctx.monotonic()):
             self._fallen = "refused"
             self._restart()
@@ -321,9 +332,7 @@ class _Used:
     @classmethod
     def read(cls) -> _Used:
         used = cls()
-        times = psutil.cpu_times()
-        used.all_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-        used.busy_s = used.all_s - times.idle - getattr(times, "iowait", 0.0)
+        used.all_s, used.busy_s = _spent()
         processes = [psutil.Process()]
         with suppress(*_UNREADABLE):
             processes += processes[0].children(recursive=True)
@@ -333,6 +342,13 @@ class _Used:
                 used.own_s[process] = spent.user + spent.system
                 used.own_bytes += process.memory_info().rss
         return used
+
+
+def _spent() -> tuple[float, float]:
+    """Return the seconds of all processors since the system's start, and the busy ones of them."""
+    times = psutil.cpu_times()
+    all_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    return all_s, all_s - times.idle - getattr(times, "iowait", 0.0)
 
 
 def room_for_tabs() -> int:
