@@ -45,7 +45,7 @@ async def workers() -> AsyncIterator[str]:
 
 
 async def octask(home: Path, *words: str, code: int = 0) -> str:
-    """Run the command line beside the loop of the cluster."""
+    """Run the command line while the loop serves the cluster."""
     return await asyncio.to_thread(partial(Octask(home), *words, code=code))
 
 
