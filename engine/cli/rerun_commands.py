@@ -16,6 +16,7 @@ from msgspec import to_builtins
 from engine.cli.calls import call, print_json, refuse, settings_from
 from engine.cli.hold_commands import note_hold
 from engine.cli.known_ids import complete_param, whole_task_id
+from engine.cli.machine_options import machine_arguments, machine_options
 from engine.cli.options import place_options
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import follow
@@ -25,6 +26,7 @@ from engine.service.rerun import Asked
 from engine.service.worker_process import detach
 
 if TYPE_CHECKING:
+    from engine.model.records import TaskRecord
     from engine.service.engine import Engine
 
 Read = Callable[["Engine"], Awaitable[Asked]]
@@ -44,7 +46,7 @@ def rerun_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
     ):
         command = option(command)
-    return command
+    return machine_options(command)
 
 
 @click.command()
@@ -55,13 +57,11 @@ def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     """Start a task's request once more, as a new task.
 
     Only where it is known whole: what was secret, or too long, was not written down. Values of
-    variables are given again with --variables.
+    variables are given again with --variables. A cluster or a remote browser that the task names
+    is used again, unless an option names another one.
     """
     settings, values, task_id = _settings(task_id, home, root, given, as_json)
-    if given["detached"]:
-        _detach(settings, task_id, lambda engine: engine.requests.asked(task_id, values), as_json)
-    else:
-        follow(settings, lambda engine: engine.requests.rerun(task_id, values), as_json)
+    _begin(settings, task_id, lambda engine: engine.requests.asked(task_id, values), given, as_json)
 
 
 @click.command()
@@ -73,17 +73,15 @@ def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
 
     Of a crawl its failed pages (not those that robots.txt forbids) and the pages that its
     contract names and nobody visited; of a command task all from the last `goto` before the
-    failed command on.
+    failed command on. A cluster or a remote browser that the task names is used again, unless an
+    option names another one.
     """
 
     async def left(engine: Engine) -> Asked:
         return (await engine.requests.remainder(task_id, values)).whole
 
     settings, values, task_id = _settings(task_id, home, root, given, as_json)
-    if given["detached"]:
-        _detach(settings, task_id, left, as_json)
-    else:
-        follow(settings, lambda engine: engine.requests.retry(task_id, values), as_json)
+    _begin(settings, task_id, left, given, as_json)
 
 
 def _settings(
@@ -98,6 +96,24 @@ def _settings(
         return settings, values, whole_task_id(settings, typed)
     except EngineError as error:
         refuse(error, as_json=as_json)
+
+
+def _begin(
+    settings: Settings, task_id: str, read: Read, given: Mapping[str, Any], as_json: bool
+) -> None:
+    """Start the request that `read` returns, on the machines of the options."""
+
+    async def changed(engine: Engine) -> Asked:
+        found = await read(engine)
+        return replace(found, args={**found.args, **machine_arguments(given)})
+
+    async def begin(engine: Engine) -> TaskRecord:
+        return await engine.requests.start_after(task_id, await changed(engine))
+
+    if given["detached"]:
+        _detach(settings, task_id, changed, as_json)
+    else:
+        follow(settings, begin, as_json)
 
 
 def _detach(settings: Settings, task_id: str, read: Read, as_json: bool) -> None:

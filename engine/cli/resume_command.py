@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from engine.cli.calls import (
     status_code,
 )
 from engine.cli.known_ids import complete_param, whole_task_id
+from engine.cli.machine_options import cluster_option, machine_arguments
 from engine.cli.options import Number, place_options
 from engine.cli.start import LOOK_S, follow, print_obstacle, print_refusal, report
 from engine.cli.streams import is_interactive, keep_task_without_reader
@@ -54,6 +55,7 @@ _WORST_FIRST: Final = (1, 3, 0)  # exit codes: failed, cancelled, completed
     metavar="N",
     help="Another maximum of pages, those that are kept included.",
 )
+@cluster_option
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
 @place_options
 def resume(
@@ -63,9 +65,9 @@ def resume(
 
     For a crawl that was cancelled, failed or lost its program; with --max-pages also for one that
     ended at its limit of pages. Pages without an answer, or with a temporary error, are loaded
-    again.
+    again. A cluster that the crawl names is used again, unless --cluster names another one.
     """
-    query, max_pages = given["query"], given["max_pages"]
+    query, changes = given["query"], _changes(given)
     try:
         settings = settings_from(home, root)
         if (problem := choice_problem(task_ids, query)) is not None:
@@ -74,7 +76,7 @@ def resume(
     except EngineError as error:
         refuse(error, as_json=as_json)
     if query is not None or given["dry_run"]:
-        ids, more = tuple(wanted), max_pages is not None
+        ids, more = tuple(wanted), given["max_pages"] is not None
 
         async def look(engine: Engine) -> ResumePlan:
             return await engine.requests.resume_plan(ids, query, more=more)
@@ -89,21 +91,27 @@ def resume(
     if given["detached"]:
         apart = replace(settings, detached=True)
         begun = call(
-            apart, lambda engine: _begin(engine, wanted, max_pages), accepts=True, as_json=as_json
+            apart, lambda engine: _begin(engine, wanted, changes), accepts=True, as_json=as_json
         )
         _report_begun(begun, as_json)
     elif len(wanted) == 1:
-        follow(settings, lambda one: one.requests.resume(wanted[0], max_pages=max_pages), as_json)
+        follow(settings, lambda one: one.requests.resume(wanted[0], changes=changes), as_json)
     else:
-        _follow_all(settings, wanted, max_pages, as_json)
+        _follow_all(settings, wanted, changes, as_json)
 
 
-async def _begin(engine: Engine, task_ids: Sequence[str], max_pages: int | None) -> Begun:
+def _changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the options, which replace those of each crawl."""
+    pages = given["max_pages"]
+    return {**({} if pages is None else {"max_pages": pages}), **machine_arguments(given)}
+
+
+async def _begin(engine: Engine, task_ids: Sequence[str], changes: Mapping[str, Any]) -> Begun:
     """Resume these tasks; one that is refused stops no other."""
     records, refused = list[TaskRecord](), list[EngineError]()
     for task_id in task_ids:
         try:
-            records.append(await engine.requests.resume(task_id, max_pages=max_pages))
+            records.append(await engine.requests.resume(task_id, changes=changes))
         except EngineError as error:
             refused.append(error)
     return records, refused
@@ -128,13 +136,13 @@ def _tell_refused(refused: Sequence[EngineError]) -> None:
 
 
 def _follow_all(
-    settings: Settings, task_ids: Sequence[str], max_pages: int | None, as_json: bool
+    settings: Settings, task_ids: Sequence[str], changes: Mapping[str, Any], as_json: bool
 ) -> None:
     """Run several tasks to their ends in this process, and exit with the worst code."""
     keep_task_without_reader()
 
     async def work(engine: Engine) -> tuple[list[TaskView], list[EngineError]]:
-        records, refused = await _begin(engine, task_ids, max_pages)
+        records, refused = await _begin(engine, task_ids, changes)
         _tell_refused([] if as_json else refused)
         return await _to_their_ends(engine, records, as_json), refused
 

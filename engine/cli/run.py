@@ -23,6 +23,7 @@ from engine.browser.remote.remote_address import browser_address
 from engine.cli.calls import BY_STATUS, Interrupts, call, print_json, refuse, settings_from
 from engine.cli.exit_codes import CANCELLED, FAILED, OK
 from engine.cli.hold_commands import note_hold
+from engine.cli.machine_options import remote_browser_option
 from engine.cli.options import place_options
 from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
@@ -30,7 +31,7 @@ from engine.cli.start import print_obstacle, print_refusal
 from engine.cli.streams import keep_task_without_reader
 from engine.cli.trust_options import default_proxy, proxy_arguments, proxy_options, with_proxy
 from engine.egress.egress_policy import Policy
-from engine.kinds.remote_browser_use import remote_browser_problems, remote_place
+from engine.kinds.remote_browser_use import NO_REMOTE, remote_browser_problems, remote_place
 from engine.ledger.files import Folder, Unusable
 from engine.model.config import Settings
 from engine.model.display import display_lines
@@ -204,12 +205,7 @@ _ALONE: Final = ("junit", "one_instance")  # these need the foreground process
 @click.option("--headed", is_flag=True, help="With --one-instance: show that browser's window.")
 @allow_files_option
 @click.option("--name", help="A name for the list (the task's own).")
-@click.option(
-    "--remote-browser",
-    metavar="ADDRESS",
-    help="Use the browser of another machine: tls://HOST:PORT, or tcp://127.0.0.1:PORT of an SSH "
-    "tunnel; the token is in OC_BROWSER_TOKEN.",
-)
+@remote_browser_option
 @proxy_options
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
 @place_options
@@ -256,7 +252,7 @@ Ended = list[tuple[dict[str, Any], dict[str, Any]]]
 
 def _check_remote(settings: Settings, given: str | None) -> None:
     """Check the remote browser of all files. Raises InvalidArguments."""
-    if given is None:
+    if given in (None, NO_REMOTE):
         return
     try:
         browser_address(given)

@@ -33,7 +33,7 @@ from engine.cluster.page_records import (
 from engine.cluster.page_server import OWN_MARGIN_S, START_S
 from engine.cluster.pool_worker import PoolWorker
 from engine.cluster.wire import WireError
-from engine.cluster.worker_pool import NotReached, WorkerPool
+from engine.cluster.worker_pool import HasLeft, NotReached, WorkerPool
 from engine.model.addresses import address_of
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
@@ -158,7 +158,7 @@ class ClusterPages:
                 reply = read(data)
         except WireError as failed:
             await self._pool.lost(worker, failed)
-            began = not isinstance(failed, NotReached)
+            began = not isinstance(failed, NotReached | HasLeft)
             raise WorkerLost(worker.name, str(failed), began=began) from failed
         finally:
             await self._pool.give_back(worker)

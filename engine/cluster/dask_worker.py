@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
+from weakref import WeakSet
 
 import dask.config
 from distributed import Scheduler, Security, Worker
@@ -20,7 +21,7 @@ from distributed.batched import BatchedSend
 from distributed.comm import Comm, CommClosedError
 from distributed.core import Status
 
-from engine.cluster.page_records import BUNDLE, FETCH, HELLO
+from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES
 from engine.cluster.page_server import PageServer
 from engine.cluster.wire import Misbehaviour
 
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 BACK_S: Final = 0.5  # pause before a lost scheduler is looked for
 REFUSED_S: Final = 2.0  # until a scheduler that does not accept a worker is asked again
+LEAVE_S: Final = 2.0  # until pages in progress are given up
 CLOSE_S: Final = 5.0
 _NEW_SCHEDULER: Final = ("worker-heartbeat-missing", "worker-heartbeat-error")
 _NO_PAGES: Final = "127.0.0.1:0"  # of the server of pages about itself, which Dask always starts
@@ -37,10 +39,12 @@ _PRELOADED: Final[dict[str, AsyncExitStack]] = {}
 class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read by mypy
     """Dask's worker; it survives the end of its scheduler.
 
-    `connected` is called with its address after each connection with a scheduler.
+    `connected` is called with its address after each connection with a scheduler. `engines` are
+    those that use it.
     """
 
     connected: Callable[[str], None]
+    engines: Engines
 
     async def handle_scheduler(self, comm: Comm) -> None:
         """Read the scheduler's messages, and register again when it is lost."""
@@ -72,6 +76,7 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             log.warning("The scheduler does not know this worker, which registers again")
             self.batched_stream.abort()  # ends `handle_scheduler`, if that did not notice
             return None
+        await self.engines.leave()
         found: str | None = await super().close(*given, reason=reason, **named)
         return found
 
@@ -107,39 +112,65 @@ def _quieten() -> None:
     )
 
 
-def add_handlers(worker: Worker, server: PageServer) -> None:
-    """Let a Dask worker load pages with `server`."""
+class Engines:
+    """The connections of the engines that use a worker, which learn of its orderly end."""
 
-    async def hello(comm: Comm) -> bytes:
-        return server.hello()
+    def __init__(self) -> None:
+        self._comms: WeakSet[Comm] = WeakSet()
+        self._loading: dict[Comm, asyncio.Future[None]] = {}  # done with the reply
+        self._leaving = asyncio.Event()
 
-    async def fetch(comm: Comm, page: bytes = b"") -> Any:
-        return await _answered(comm, server.fetch(page))
+    def add_handlers(self, worker: Worker, server: PageServer) -> None:
+        """Let a Dask worker load pages with `server`."""
 
-    async def bundle(comm: Comm, page: bytes = b"") -> Any:
-        return await _answered(comm, server.bundle(page))
+        async def hello(comm: Comm) -> bytes:
+            self._comms.add(comm)
+            return LEAVES if self._leaving.is_set() else server.hello()
 
-    worker.handlers[HELLO] = hello
-    worker.handlers[FETCH] = fetch
-    worker.handlers[BUNDLE] = bundle
+        async def fetch(comm: Comm, page: bytes = b"") -> Any:
+            return await self._answered(comm, server.fetch(page))
 
+        async def bundle(comm: Comm, page: bytes = b"") -> Any:
+            return await self._answered(comm, server.bundle(page))
 
-async def _answered(comm: Comm, work: Coroutine[Any, Any, bytes]) -> Any:
-    """Return the reply that `work` makes; an engine that closes its connection ends it."""
-    gone = asyncio.Event()
-    comm.stream.set_close_callback(gone.set)
-    loading = asyncio.ensure_future(work)
-    waiting = asyncio.ensure_future(gone.wait())
-    try:
-        await asyncio.wait({loading, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        loading.cancel()  # without an effect on one that is done
-        await asyncio.wait({loading, waiting})
-    if loading.cancelled():
-        return Status.dont_reply
-    comm.stream.set_close_callback(None)
-    return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
+        worker.handlers[HELLO] = hello
+        worker.handlers[FETCH] = fetch
+        worker.handlers[BUNDLE] = bundle
+
+    async def leave(self) -> None:
+        """Give up the pages in progress, and let all engines know that this worker ends."""
+        self._leaving.set()
+        for comm in [one for one in self._comms if one not in self._loading]:
+            with contextlib.suppress(CommClosedError, OSError):
+                await comm.write(LEAVES)
+        if self._loading:
+            await asyncio.wait([*self._loading.values()], timeout=LEAVE_S)
+
+    async def _answered(self, comm: Comm, work: Coroutine[Any, Any, bytes]) -> Any:
+        """Return the reply that `work` makes.
+
+        The end of the engine's connection, and that of this worker, end the work.
+        """
+        self._comms.add(comm)
+        gone = asyncio.Event()
+        comm.stream.set_close_callback(gone.set)
+        self._loading[comm] = asyncio.get_running_loop().create_future()
+        loading = asyncio.ensure_future(work)
+        ends = [asyncio.ensure_future(event.wait()) for event in (gone, self._leaving)]
+        try:
+            await asyncio.wait({loading, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            is_done = loading.done()
+        finally:
+            for one in (loading, *ends):  # without an effect on one that is done
+                one.cancel()
+            await asyncio.wait({loading, *ends})
+            self._loading.pop(comm).set_result(None)
+        if loading.cancelled() if is_done else gone.is_set():
+            return Status.dont_reply
+        comm.stream.set_close_callback(None)
+        if not is_done:
+            return LEAVES
+        return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
 
 
 async def run_worker(
@@ -169,8 +200,8 @@ async def run_worker(
                 dashboard_address=_NO_PAGES,
                 memory_limit=0,
             )
-            worker.connected = connected
-            add_handlers(worker, server)
+            worker.connected, worker.engines = connected, Engines()
+            worker.engines.add_handlers(worker, server)
             try:
                 await _until(stop, _started(worker))
             except RuntimeError as failed:
@@ -233,10 +264,12 @@ async def dask_setup(worker: Worker) -> None:
     stack = AsyncExitStack()
     await stack.enter_async_context(server.running())
     _PRELOADED[worker.id] = stack
-    add_handlers(worker, server)
+    engines = Engines()
+    engines.add_handlers(worker, server)
+    stack.push_async_callback(engines.leave)
 
 
 async def dask_teardown(worker: Worker) -> None:
-    """Close the browser of a worker that `dask_setup` prepared."""
+    """Let the engines know of the end of a worker that `dask_setup` prepared; close its browser."""
     if (stack := _PRELOADED.pop(worker.id, None)) is not None:
         await stack.aclose()

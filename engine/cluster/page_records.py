@@ -45,6 +45,7 @@ PROTOCOL: Final = 1  # both sides must have the same
 HELLO: Final = "openchrome_hello"  # names of the workers' handlers
 FETCH: Final = "openchrome_fetch"
 BUNDLE: Final = "openchrome_bundle"
+LEAVES: Final = b"leaves"  # instead of a reply, or without a request: the worker ends
 MOST_REPLY_BYTES: Final = 32 * 1024 * 1024  # of one page
 MOST_REQUEST_BYTES: Final = 1024 * 1024
 

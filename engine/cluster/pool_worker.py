@@ -154,7 +154,8 @@ class PoolWorker:
     """A worker of the cluster.
 
     `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
-    `is_wrong`: that was not a lost connection. `busy_s` is its last pause for lack of room.
+    `is_wrong`: that was not a lost connection; `has_left`: the worker ended in an orderly way.
+    `busy_s` is its last pause for lack of room.
     `unreached` counts the pages in a row whose host it did not reach, and `unreached_from` is the
     number of pages that the pool had loaded before them.
     """
@@ -169,6 +170,7 @@ class PoolWorker:
     away_until_s: float = 0.0
     strikes: int = 0
     is_wrong: bool = False
+    has_left: bool = False
     busy_until_s: float = 0.0
     busy_s: float = 0.0
     failure: EngineError | None = None
@@ -193,6 +195,8 @@ class PoolWorker:
             return "ready"
         if self.failure is not None:
             return "no_browser"
+        if self.has_left:
+            return "left"
         return "lost" if self.trouble else "connecting"
 
     def view(self, cluster: str) -> WorkerView:
@@ -209,6 +213,6 @@ class PoolWorker:
             pages_per_s=self.facts.pages_per_s(),
             memory_bytes=self.facts.memory_bytes,
             seen_s=self.facts.seen_s(),
-            reason="" if self.is_live else self.trouble,
+            reason="" if self.is_live or self.has_left else self.trouble,
             back_s=max(0.0, self.away_until_s - time.monotonic()) if is_waiting else None,
         )

@@ -22,6 +22,7 @@ MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
 CONNECT_S: Final = 10.0
 _BUFFER_BYTES: Final = 1024 * 1024
+_MOST_UNREQUESTED_BYTES: Final = 1024
 _HEAD: Final = struct.Struct("=QQQ")  # bytes that follow, frames, bytes of the first frame
 _PRELUDE_BYTES: Final = 16  # of the two last ones, which count as content
 # What Dask's servers expect of a peer. They send frames of one kind only to us.
@@ -113,6 +114,21 @@ class Wire:
     def is_open(self) -> bool:
         """Whether the peer has not closed the connection."""
         return not (self._reader.at_eof() or self._writer.is_closing())
+
+    async def unrequested(self) -> bytes | None:
+        """Return what the peer has sent since its last answer, or None.
+
+        The connection cannot be used after a cancellation.
+        """
+        try:
+            async with asyncio.timeout(0):
+                found: bytes = await self._read(_MOST_UNREQUESTED_BYTES, bytes)
+        except (TimeoutError, WireError, OSError):
+            return None
+        except BaseException:
+            self.abort()
+            raise
+        return found
 
     async def call(
         self,

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +25,7 @@ from engine.cluster.cluster_address import (
 )
 from engine.cluster.page_records import (
     HELLO,
+    LEAVES,
     MOST_REPLY_BYTES,
     Hello,
     check_hello,
@@ -63,6 +64,10 @@ With `is_wait` the sentence is also what the task shows of its progress.
 
 class NotReached(WireError):
     """There is no connection with a worker, so that it did not load anything."""
+
+
+class HasLeft(WireError):
+    """The worker ends in an orderly way: it is not lost, and its pages load on another one."""
 
 
 class WorkerPool:
@@ -172,6 +177,7 @@ class WorkerPool:
 
         Raises:
             NotReached: there is no connection.
+            HasLeft: it ends.
             Misbehaviour, WireError: it sent no reply.
         """
         ends_s = time.monotonic() + limit_s
@@ -187,7 +193,7 @@ class WorkerPool:
             except WireError as failed:
                 raise NotReached(str(failed)) from failed
         left_s = round(max(0.0, ends_s - time.monotonic()), 1)
-        reply = await wire.call(operation, {"page": page}, left_s, MOST_REPLY_BYTES + 64)
+        reply = await _called(wire, operation, {"page": page}, left_s, MOST_REPLY_BYTES + 64)
         worker.idle.append(wire)
         return reply
 
@@ -237,13 +243,17 @@ class WorkerPool:
             await self._tell(note, is_wait=True)
 
     async def lost(self, worker: PoolWorker, failure: WireError) -> None:
-        """Put a worker aside after a failure, and report it."""
+        """Put a worker aside after a failure or its orderly end, and report it."""
         wrong = isinstance(failure, Misbehaviour)
         worker.drop_connections()
         if not worker.is_live:
             return
         worker.trouble = str(failure)
+        worker.has_left = isinstance(failure, HasLeft)
         pause_s = self._put_aside(worker, is_wrong=wrong)
+        if worker.has_left:
+            await self._tell(f"Worker {worker.name} left the cluster", worker=worker.name)
+            return
         note = f"Worker {worker.name} was lost: {failure}"
         if wrong:
             note = f"Worker {worker.name} was put aside: {failure}"
@@ -408,7 +418,7 @@ class WorkerPool:
         wire = worker.idle.pop() if worker.idle else None
         try:
             wire = wire or await Wire.open(worker.address, self._tls)
-            found = await wire.call(HELLO, {}, CALL_S, _MOST_HELLO_BYTES)
+            found = await _called(wire, HELLO, {}, CALL_S, _MOST_HELLO_BYTES)
             hello = unpacked(found, Hello, _MOST_HELLO_BYTES)
             check_hello(hello)
         except WireError as failed:
@@ -450,6 +460,19 @@ class WorkerPool:
         if self._wire is not None:
             self._wire.abort()
             self._wire = None
+
+
+async def _called(
+    wire: Wire, operation: str, fields: Mapping[str, Any], limit_s: float, most_bytes: int
+) -> Any:
+    """Call a worker, as `Wire.call` does. Raises HasLeft, if it ends, and as `Wire.call`."""
+    reply = await wire.unrequested()
+    if reply != LEAVES:
+        reply = await wire.call(operation, fields, limit_s, most_bytes)
+    if reply == LEAVES:
+        wire.abort()
+        raise HasLeft("it left the cluster")
+    return reply
 
 
 async def _listed(wire: Wire) -> dict[str, Listed]:

@@ -24,12 +24,14 @@ from engine.model.errors import EngineError, Problem
 
 NAME: Final = "remote_browser"
 LEAST_TOKEN: Final = 20  # characters
+NO_REMOTE: Final = "none"  # the browser of this machine
 NOT_OUTSIDE: Final = "is for the operator of this program"
 
 
-def _remote_browser(given: object) -> str:
-    """Read the address of a browser server."""
-    return str(browser_address(text(given)))
+def _remote_browser(given: object) -> str | None:
+    """Read the address of a browser server; None for `none`."""
+    found = text(given).strip()
+    return None if found == NO_REMOTE else str(browser_address(found))
 
 
 REMOTE_BROWSER: Final = Argument(
@@ -41,8 +43,8 @@ REMOTE_BROWSER: Final = Argument(
         hint="A browser server on another machine (octask browser-server). It sees everything "
         "that the browser sees.",
     ),
-    help="Use the browser of another machine: tls://HOST:PORT, or tcp://127.0.0.1:PORT of an SSH "
-    "tunnel; the token is in OC_BROWSER_TOKEN.",
+    help="Use the browser of another machine: tls://HOST:PORT, tcp://127.0.0.1:PORT of an SSH "
+    "tunnel, or none; the token is in OC_BROWSER_TOKEN.",
 )
 
 
@@ -51,8 +53,9 @@ def remote_place(given: str | None, settings: Settings) -> RemotePlace | None:
 
     Raises:
         RemoteBrowserToken: there is no token, or it is too short to be one.
+        ValueError: it is no address.
     """
-    if given is None:
+    if given in (None, NO_REMOTE):
         return None
     address = browser_address(given)
     token = settings.environ.get(TOKEN_VARIABLE, "").strip()
@@ -65,7 +68,7 @@ def remote_place(given: str | None, settings: Settings) -> RemotePlace | None:
 def remote_browser_problems(args: Mapping[str, Any], settings: Settings) -> list[Problem]:
     """Return why a task cannot use its remote browser now: it is not allowed, or has no token."""
     given = args.get(NAME)
-    if not given:
+    if not given or given == NO_REMOTE:
         return []
     if settings.route in FROM_OUTSIDE:
         return [Problem(NAME, "not_allowed", NOT_OUTSIDE)]

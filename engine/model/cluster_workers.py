@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 import msgspec
 
-WorkerState = Literal["connecting", "ready", "lost", "no_browser"]
-_BY_TROUBLE: Final = ("connecting", "ready", "lost", "no_browser")
+WorkerState = Literal["connecting", "ready", "left", "lost", "no_browser"]
+_BY_TROUBLE: Final = ("connecting", "ready", "left", "lost", "no_browser")
 
 
 class WorkerView(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 
@@ -63,6 +64,8 @@ from engine.service.rerun import (
 from engine.service.resuming import ResumeFate, ResumePlan, resume_fate, resume_plan, successors
 from engine.service.resuming import refusal as resume_refusal
 from engine.service.worker_process import detach, needs_this_process
+
+NO_CHANGES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class TaskRequests:
@@ -197,7 +200,7 @@ class TaskRequests:
             CannotRepeat, and the errors of `start`.
         """
         asked = await self.asked(task_id, variables)
-        return await self._start_after(task_id, asked, client, route)
+        return await self.start_after(task_id, asked, client, route)
 
     async def remainder(
         self,
@@ -282,11 +285,12 @@ class TaskRequests:
             NothingToRetry, and the errors of `remainder` and `start`.
         """
         asked = (await self.remainder(task_id, variables, page=page, whole=whole)).whole
-        return await self._start_after(task_id, asked, client, route)
+        return await self.start_after(task_id, asked, client, route)
 
-    async def _start_after(
-        self, task_id: str, one: Asked, client: str | None, route: str | None
+    async def start_after(
+        self, task_id: str, one: Asked, client: str | None = None, route: str | None = None
     ) -> TaskRecord:
+        """Start the request of a task, or a part of it, as a new task; see `rerun`."""
         parent = await self._tasks.ledger_id(task_id)  # a qualified id, which `start` omits
         terms = msgspec.structs.replace(one.terms, client=client, route=route)
         return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=terms)
@@ -296,7 +300,7 @@ class TaskRequests:
         task_id: str,
         whole: Asked | None = None,
         *,
-        max_pages: int | None = None,
+        changes: Mapping[str, Any] = NO_CHANGES,
         client: str | None = None,
         route: str | None = None,
     ) -> TaskRecord:
@@ -304,7 +308,8 @@ class TaskRequests:
 
         Args:
             whole: its request with secrets, where the caller has it.
-            max_pages: another limit of pages, with which a crawl that ended by itself goes on.
+            changes: arguments that replace those of the crawl. With another limit of pages
+                (`max_pages`) a crawl that ended by itself goes on.
             client, route: as in `rerun`.
 
         Raises:
@@ -313,28 +318,27 @@ class TaskRequests:
             And the errors of `start`.
         """
         async with self._resuming:  # a second request finds the task of the first
-            return await self._resume(task_id, whole, max_pages, client, route)
+            return await self._resume(task_id, whole, changes, client, route)
 
     async def _resume(
         self,
         task_id: str,
         whole: Asked | None,
-        max_pages: int | None,
+        changes: Mapping[str, Any],
         client: str | None,
         route: str | None,
     ) -> TaskRecord:
         views = await self._tasks.list(limit=None)
         resumed = await asyncio.to_thread(successors, views)
         view = await self._tasks.get(task_id)
-        found = resume_fate(view, resumed, more=max_pages is not None, remembers=lambda _: True)
+        more = "max_pages" in changes
+        found = resume_fate(view, resumed, more=more, remembers=lambda _: True)
         if found is ResumeFate.LIVE:
             raise NotEnded(task_id=task_id)
         if found is not ResumeFate.RESUMES:
             raise resume_refusal(view, found, resumed)
         one = whole or await self.asked(task_id)
-        args = (
-            one.args if max_pages is None else {**_without_limit(one.args), "max_pages": max_pages}
-        )
+        args = {**(_without_limit(one.args) if more else one.args), **changes}
         terms = msgspec.structs.replace(one.terms, client=client, route=route)
         return await self.start(
             one.kind, args, name=one.name, parent=view.task_id, resumes=True, terms=terms

@@ -109,9 +109,10 @@ async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _resume(engine: Engine, given: Mapping[str, Any]) -> Any:
-    caller = given[CALLER] or Caller()
+    caller, pages = given[CALLER] or Caller(), given["max_pages"]
+    changes = {} if pages is None else {"max_pages": pages}
     return await engine.requests.resume(
-        given["task_id"], max_pages=given["max_pages"], client=caller.client, route=caller.route
+        given["task_id"], changes=changes, client=caller.client, route=caller.route
     )
 
 

@@ -133,6 +133,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
         texts = {
             "connecting": self.tr("Connecting…"),
             "ready": self.tr("Ready"),
+            "left": self.tr("Left"),
             "lost": self.tr("Lost: {0}"),
             "no_browser": self.tr("No browser: {0}"),
         }

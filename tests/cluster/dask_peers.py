@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
 
-from engine.cluster.page_records import BUNDLE, FETCH, HELLO
+from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES
 from engine.cluster.page_server import PageServer
 from tests.support.ports import free_port
 
@@ -40,9 +41,11 @@ class Peer:
         self.calls: list[str] = []
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._is_stopped = True
         self._stack = contextlib.ExitStack()
         self.port = 0
+        self.tls: ssl.SSLContext | None = None
 
     @property
     def address(self) -> str:
@@ -56,7 +59,9 @@ class Peer:
         if not self.port:
             self.port = self._stack.enter_context(free_port())
         self._is_stopped = False
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self.port, ssl=self.tls
+        )
 
     async def stop(self) -> None:
         """End as a killed process does."""
@@ -72,6 +77,13 @@ class Peer:
         async with asyncio.timeout(STOP_S):
             await server.wait_closed()
 
+    async def leave(self) -> None:
+        """End as a worker that is asked to end, which has no page in progress."""
+        for writer in self._writers:
+            writer.write(message(LEAVES))
+            await writer.drain()
+        await self.stop()
+
     async def close(self) -> None:
         """Stop for good: other processes may have the port."""
         try:
@@ -86,6 +98,8 @@ class Peer:
         serving = asyncio.ensure_future(self._serve(reader, writer))
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
+        self._writers.add(writer)
+        serving.add_done_callback(lambda _: self._writers.discard(writer))
         # Also of a task that is cancelled before it begins.
         serving.add_done_callback(lambda _: writer.transport.abort())
 

@@ -106,6 +106,7 @@ async def test_states_are_told_in_words(tmp_path: Path) -> None:
                 worker("c", state="lost", reason="the connection ended"),
                 worker("d", state="no_browser", reason="none <b>is</b> installed", back_s=30.0),
                 worker("e"),
+                worker("f", state="left"),
             ]
         )
         found = rows(dialog.list)
@@ -115,6 +116,7 @@ async def test_states_are_told_in_words(tmp_path: Path) -> None:
             "Lost: the connection ended",
             "No browser: none <b>is</b> installed · tried again in 30 s",
             "Connecting…",
+            "Left",
         ]
         assert found[0][6:] == ["2.8", "0", "81 MB", "3 s ago"]
         assert found[1][8:] == ["", ""]
@@ -127,6 +129,8 @@ def test_the_status_bar_counts_those_that_are_lost(qapp: object) -> None:
     assert bar.workers.text() == "2 workers"
     bar.show_workers([worker("a", state="ready"), worker("b", state="no_browser")])
     assert bar.workers.text() == bar.workers.accessibleName() == "1 worker · 1 lost"
+    bar.show_workers([worker("a", state="ready"), worker("b", state="left")])
+    assert bar.workers.text() == "1 worker"
     bar.show_workers([])
     assert bar.workers.text() == "0 workers"
     assert not bar.workers.isHidden()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 from engine.browser.remote.remote_address import LOOPBACK_HOSTS, browser_address
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status, TaskRecord
+from engine.service.admission import admit
 from engine.service.engine import Engine
 from tests.remote.conftest import TOKEN, engine_at, lending, until
 from tests.support.line_files import whole_lines
+from tests.support.octask import Octask
 
 WAIT_MS = 180_000
 
@@ -157,6 +161,35 @@ async def test_the_token_is_in_no_file(home: Path, site: Any) -> None:
     assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
 
 
+async def test_a_task_is_started_again_with_the_browser_that_an_option_names(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = commands(site.url)
+    document["commands"][1]["args"] |= {"selector": "text=Never there", "timeout": 300}
+    async with lending() as lent:
+        monkeypatch.setenv("OC_BROWSER_TOKEN", TOKEN)
+
+        async def octask(*words: str) -> str:
+            said = await asyncio.to_thread(partial(Octask(home), *words, "--json", code=1))
+            return str(json.loads(said)["task_id"])
+
+        async with engine_at(home, {}) as engine:
+            first = await run(engine, "commands", document)
+        assert (first.status, lent.news) == (Status.FAILED, [])
+        second = await octask("retry", first.task_id, "--remote-browser", lent.address)
+        assert lent.news.count("began") == 1
+        third = await octask("rerun", second)  # keeps what the task ran with
+        assert lent.news.count("began") == 2
+        await octask("rerun", third, "--remote-browser", "none")
+        again = home / "again.json"
+        again.write_text(json.dumps({**document, "remote_browser": lent.address}))
+        words = ("run", str(again), "--remote-browser", "none")
+        await asyncio.to_thread(partial(Octask(home), *words, code=1))
+        assert lent.news.count("began") == 2
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
+
+
 KINDS = {
     "commands": commands("http://127.0.0.1:1"),
     "recording": {"url": "http://127.0.0.1:1/", "headless": True},
@@ -207,12 +240,25 @@ async def test_a_snapshot_that_opens_nothing_needs_no_browser(home: Path) -> Non
     assert mistakes(refused) == [("remote_browser", "not_together")]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_none_is_the_browser_of_this_machine(home: Path, kind: str) -> None:
+    for route in ("mcp", "cli"):
+        async with engine_at(home, {}, route=route) as engine:
+            args = {**KINDS[kind], "remote_browser": "none"}
+            found = admit(kind, args, tools=engine.requests._tools)
+            assert found.parsed.remote_browser is None
+
+
 async def test_an_open_browser_does_not_move(home: Path) -> None:
     async with engine_at(home, {"OC_BROWSER_TOKEN": TOKEN}) as engine:
         document = commands("http://127.0.0.1:1", remote_browser="tls://a.example")
         with pytest.raises(InvalidArguments) as refused:
             await engine.requests.start("commands", {**document, "instanceId": "inst_00000000"})
+        here = {**document, "remote_browser": "none", "instanceId": "inst_00000000"}
+        with pytest.raises(InvalidArguments) as refused_here:
+            await engine.requests.start("commands", here)
     assert ("remote_browser", "contradiction") in mistakes(refused)
+    assert "remote_browser" not in dict(mistakes(refused_here))
 
 
 @given(st.text())

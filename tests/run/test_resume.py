@@ -229,7 +229,9 @@ async def test_a_crawl_at_its_limit_goes_on_with_a_higher_one(
         with pytest.raises(NothingToResume):
             await engine.requests.resume(first.task_id)
         linked.requests.clear()
-        second = await ended(engine, await engine.requests.resume(first.task_id, max_pages=25))
+        second = await ended(
+            engine, await engine.requests.resume(first.task_id, changes={"max_pages": 25})
+        )
         assert second.status == Status.COMPLETED
         assert len(pages_of(engine, second)) == 25
         assert sum(linked.requests.values()) == 15

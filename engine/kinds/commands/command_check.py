@@ -313,11 +313,11 @@ class _Reader:
         if given.get(name) is None:
             return None
         try:
-            found: str = OWN_BROWSER[name].read(given[name])
+            found: str | None = OWN_BROWSER[name].read(given[name])
         except ValueError as wrong:
             self.wrong(name, "invalid_value", str(wrong))
             return None
-        if instance_id is not None:
+        if found is not None and instance_id is not None:
             self.wrong(name, "contradiction", "does not go with instanceId, whose browser is open")
         return found
 
