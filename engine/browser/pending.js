@@ -194,6 +194,28 @@
     });
   }
 
+  // --- IndexedDB: pages read their data there, in steps that no timer shows ---
+  const until = (target, events) => {
+    const { end } = track("storage", "USE", "indexeddb:");
+    for (const event of events) listen(target, event, end);
+  };
+  const { IDBFactory, IDBDatabase } = window; // missing where storage is off
+  if (typeof IDBFactory === "function" && typeof IDBDatabase === "function") {
+    for (const [owner, key, events] of [
+      [IDBFactory, "open", ["success", "error", "blocked"]],
+      [IDBFactory, "deleteDatabase", ["success", "error", "blocked"]],
+      [IDBDatabase, "transaction", ["complete", "abort"]],
+    ]) {
+      owner.prototype[key] = new Proxy(owner.prototype[key], {
+        apply(target, self, given) {
+          const answer = apply(target, self, given);
+          until(answer, events);
+          return answer;
+        },
+      });
+    }
+  }
+
   // --- event streams: each holds a connection until it is closed ---
   const streams = [];
   const CLOSED = 2;

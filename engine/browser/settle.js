@@ -177,7 +177,7 @@
       const shown = isShowing && !pageDoes("querySelector", BUSY);
       const waited = [];
       const over = [];
-      const silent = []; // workers need not respond: a page may be complete without them
+      const silent = []; // workers and storage: a page may be complete without them
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
@@ -186,7 +186,7 @@
         const unasked = request.method === "START" && request.age >= HELD_MS && said >= THIN;
         if (isWorker && (isWhole || unasked)) continue;
         if (request.age - request.queued < ask.requestMs) waited.push(request);
-        else (isWorker ? silent : over).push(request);
+        else (isWorker || request.kind === "storage" ? silent : over).push(request);
       }
       return { waited, over, silent };
     };

@@ -147,6 +147,43 @@ async def test_a_worker_that_says_nothing_holds_up_no_page_that_is_whole(
             assert page.render_ms < 50_000, path
 
 
+READS_ON = """const opening = indexedDB.open('data');
+opening.onupgradeneeded = () => opening.result.createObjectStore('rows');
+opening.onsuccess = () => {
+  const rows = opening.result.transaction('rows').objectStore('rows'), from = performance.now();
+  const read = () => { rows.get(1).onsuccess = () => performance.now() - from < %d ? read()
+    : root.textContent = 'words'; };
+  read(); };
+root.textContent = 'Loading'"""
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+async def test_a_page_that_reads_its_data_from_its_database_is_waited_for(
+    browsing: Making, pages: Pages, direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 60_000)
+    pages["/"] = f"<p id=root></p><script>{READS_ON % 1_500}</script>"
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.strip(), page.settled) == ("words", True)
+
+
+async def test_a_database_that_is_read_without_end_holds_up_its_page_for_a_while(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 1_500)
+    pages["/"] = f"<p id=root></p><script>{READS_ON % 10**9}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.strip(), page.settled) == ("Loading", True)
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 60_000)
+    pages["/"] = f"{PROSE}<i id=root></i><script>{READS_ON % 10**9}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.settled
+    assert page.render_ms < 50_000, "its text came with its markup"
+
+
 async def test_a_module_that_a_page_imports_is_waited_for(browsing: Making, pages: Pages) -> None:
     pages["/"] = "<p id=root>Loading…</p><script type=module>import('/app.js')</script>"
     pages["/app.js"] = Answer(
