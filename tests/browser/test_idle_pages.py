@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.page import crawl_tab, extraction_options
+from engine.browser.page import extraction_options
 from engine.browser.page.crawl_tab import HeldOpen
 from engine.browser.page.idle_report import IdleReport
 from engine.kinds.crawl import concurrency
@@ -317,7 +317,7 @@ def test_nothing_is_learnt_from_pages_that_had_to_wait_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = [1_000.0]
-    monkeypatch.setattr(crawl_tab.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr("engine.browser.page.crawl_tab.time.monotonic", lambda: now_s[0])
     held = HeldOpen()
     for at_s, known in (
         (0, []),
