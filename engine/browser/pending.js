@@ -195,9 +195,15 @@
   }
 
   // --- IndexedDB: pages read their data there, in steps that no timer shows ---
-  const until = (target, events) => {
-    const { end } = track("storage", "USE", "indexeddb:");
+  const MOST_USES = 100;
+  const uses = new Set();
+  let usedAt = -Infinity; // end of the last use
+  const use = (target, events) => {
+    if (uses.size >= MOST_USES) return;
+    const one = {};
+    const end = () => { if (uses.delete(one)) usedAt = now(); };
     for (const event of events) listen(target, event, end);
+    uses.add(one);
   };
   const { IDBFactory, IDBDatabase } = window; // missing where storage is off
   if (typeof IDBFactory === "function" && typeof IDBDatabase === "function") {
@@ -209,7 +215,7 @@
       owner.prototype[key] = new Proxy(owner.prototype[key], {
         apply(target, self, given) {
           const answer = apply(target, self, given);
-          until(answer, events);
+          try { use(answer, events); } catch { /* the page replaced what listens */ }
           return answer;
         },
       });
@@ -421,10 +427,10 @@
       if (told.age < 1000) return told;
       return { ...told, address: request.url, given };
     });
-    const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
+    const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt, used: usedAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, opening, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);

@@ -5,7 +5,7 @@
 // scripts wrote, or whose address they changed, needs `RENDERED_MS` without new text or a first
 // response. No page is at rest while a request of its own is pending that was sent less than
 // `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
-// content may still arrive.
+// content may still arrive, nor, for a shorter one, while it uses IndexedDB.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
@@ -140,8 +140,8 @@
     let idleAt = 0;
     let wasIdle = false; // and went on by itself: it may do so again
     // A request or a timer may change the page, and a navigation replaces it.
-    const goesOnLater = ({ due, again, connections, outliving, ago }) => again || connections > 0
-      || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
+    const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using
+      || connections > 0 || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
     const judge = (told) => {
       if (!ask.reportsIdle || wasIdle) return;
       const now = ![told, ...told.inner].some(goesOnLater) && !(idle && last > idleAt);
@@ -172,12 +172,11 @@
       rendered ||= told.first === 0 && said > 0 || isMore(told.first, said);
     };
     // Pending requests that are waited for, and those beyond their limit.
-    const sorted = (told, isShowing) => {
-      const isWhole = isShowing && !rendered && said >= THIN;
+    const sorted = (told, isShowing, isWhole) => {
       const shown = isShowing && !pageDoes("querySelector", BUSY);
       const waited = [];
       const over = [];
-      const silent = []; // workers and storage: a page may be complete without them
+      const silent = []; // workers need not respond: a page may be complete without them
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
@@ -186,7 +185,7 @@
         const unasked = request.method === "START" && request.age >= HELD_MS && said >= THIN;
         if (isWorker && (isWhole || unasked)) continue;
         if (request.age - request.queued < ask.requestMs) waited.push(request);
-        else (isWorker || request.kind === "storage" ? silent : over).push(request);
+        else (isWorker ? silent : over).push(request);
       }
       return { waited, over, silent };
     };
@@ -220,16 +219,21 @@
       }
       listen(told);
       const isShowing = showing();
-      const { waited, over, silent } = sorted(told, isShowing);
+      const isWhole = isShowing && !rendered && said >= THIN;
+      const { waited, over, silent } = sorted(told, isShowing, isWhole);
+      const mayRead = told.age < (isWhole ? HELD_MS : ask.readMs);
+      const reads = mayRead && [told, ...told.inner].some(({ using }) => using);
+      const read = mayRead ? since(ago.used) : Infinity;
       const due = told.again ? 0 : told.due;
       const hopes = !isShowing && due !== null && due < ask.requestMs - told.age;
-      if (waited.length || hopes || since(ago.left) < ask.requestMs) {
+      if (waited.length || hopes || reads || since(ago.left) < ask.requestMs) {
         judge(told);
         return wait(LOOK_MS);
       }
-      if (since(ago.ended) < ask.settleMs) return wait(ask.settleMs - ago.ended);
+      const ended = Math.min(since(ago.ended), read);
+      if (ended < ask.settleMs) return wait(ask.settleMs - ended);
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
-      const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
+      const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if (written && missing > 0) {
         judge(told);

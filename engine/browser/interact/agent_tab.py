@@ -209,6 +209,7 @@ class AgentTab:
                 limitMs=left_ms,
                 settleMs=SETTLE_MS,
                 requestMs=extraction_options.REQUEST_MS,
+                readMs=extraction_options.READ_MS,
                 pending=PENDING,
                 held=self._held.known,
                 written=written,

@@ -46,6 +46,7 @@ async def imported(wire: CDPSession, deadline: float) -> bool:
 
 WORLD: Final = "openchrome-monitor"  # isolated from the page's own scripts
 REQUEST_MS: Final = 10_000  # limit for each request that a page makes itself
+READ_MS: Final = 5_000  # after the load event, for IndexedDB, which some pages use without end
 # A browser grants a site 5 Mi; above this limit a page can store hardly anything.
 MAX_STORED_CHARS: Final = 4 * 1024 * 1024
 TEXTS_OF_AN_ELEMENT: Final = 2  # text nodes an element; a page with more is cut
@@ -96,6 +97,7 @@ def extraction_options(
         "limitMs": left_ms,
         "settleMs": options.settle_ms,
         "requestMs": REQUEST_MS,
+        "readMs": READ_MS,
         "held": list(held),
         "waitFor": options.wait_for,
         "maxLinks": options.max_links,

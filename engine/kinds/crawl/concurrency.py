@@ -90,7 +90,7 @@ class Concurrency:
         # Pages that must stay idle before further ones load; below 0: those that did since.
         self._to_stay = 0 if given == AUTO else FIRST_A_PAGE * given
         self._most, self._room_at_s = 0, -math.inf  # workers that the machine has room for
-        self._spent = _spent()
+        self._spent = (0.0, 0.0)
         self._waiting = 0  # workers without a page to load
         self._restart()
 
@@ -129,10 +129,14 @@ class Concurrency:
             self._most = 0 if self._is_busy() else self.workers + room_for_tabs()
 
     def _is_busy(self) -> bool:
-        """Return whether the processors had no room since the last call."""
-        before, self._spent = self._spent, _spent()
+        """Return whether the processors had no room since the last call, or are not measured."""
+        before = self._spent
+        try:
+            self._spent = _spent()
+        except _UNREADABLE:
+            return True
         all_s, busy_s = (now - then for now, then in zip(self._spent, before, strict=True))
-        return busy_s > ROOMY_CPU * all_s
+        return all_s <= 0 or busy_s > ROOMY_CPU * all_s
 
     @property
     def is_exceeded(self) -> bool:
