@@ -32,7 +32,7 @@ BY_OTHER_WAYS = {
     "nudge": "nothing of another ledger is watched by the own lists",
     "join": "nothing of another ledger is this process' own",
     **dict.fromkeys(("is_run", "folder_of"), "answered from memory: a disk may be slow"),
-    **dict.fromkeys(("rerun", "retry", "resume"), "starts in the own ledger what `asked` says"),
+    **dict.fromkeys(("rerun", "retry", "resume", "start_after"), "starts in the own ledger"),
     "remainder": "asks `asked`, `get`, `get` of contracts and `reading` of it",
     **dict.fromkeys(("to_file", "to_stream"), "the order holds the id; a routed part follows"),
     **dict.fromkeys(
