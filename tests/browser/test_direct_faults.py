@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +40,7 @@ from engine.sample.site import Answer
 from engine.service.admission import admit
 from tests.browser.conftest import Making, Pages, command
 from tests.browser.test_direct import both, crawled
+from tests.support import engines
 from tests.support.processes import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Playwright serves all crawls")
@@ -440,9 +441,16 @@ async def test_the_page_after_one_that_failed_is_loaded_to_its_end(
 async def test_a_page_that_was_led_on_is_not_taken_for_the_next_document(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extraction_options, "REQUEST_MS", 1_000)
-    monkeypatch.setattr(pushed, "PROBE_S", 0.1)  # then a command waits for the next document
-    pages["/next"] = Answer(b"<!doctype html><p>the real page", 200, "text/html", delay_s=3.0)
+    change = pushed.PushedExtraction._change
+
+    async def change_while_it_leaves(self: pushed.PushedExtraction, given: Sequence[str]) -> bool:
+        await engines.until(lambda: pages.hits["/next"])
+        return await change(self, given)  # Chromium holds it back until the next document comes
+
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 3_000)
+    monkeypatch.setattr(pushed, "PROBE_S", 0.1)
+    monkeypatch.setattr(pushed.PushedExtraction, "_change", change_while_it_leaves)
+    pages["/next"] = Answer(b"<!doctype html><p>the real page", 200, "text/html", delay_s=6.0)
     pages["/"] = "<p>one moment<script>onload = () => { location = '/next' }</script>"
     async with browsing(pages.url, direct=True) as made:
         found = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000))
