@@ -193,6 +193,7 @@ DASK = ("distributed.cli.dask_worker", "--preload", "engine.cluster.dask_worker"
 
 
 @pytest.mark.timeout(600)
+# On Windows a worker is ended with Ctrl-C, which a test without a console cannot send.
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process without its handlers")
 @pytest.mark.parametrize("words", [OCTASK, DASK], ids=["octask", "dask"])
 @pytest.mark.parametrize("is_loading", [True, False], ids=["with a page", "without a page"])
