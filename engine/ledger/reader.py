@@ -45,6 +45,7 @@ from engine.model.records import (
 )
 
 T = TypeVar("T")
+Choose = Callable[[list[TaskId]], list[TaskId]]
 
 COMPARED_AT_ONCE = 128  # tasks: half a millisecond of a scan with an open root folder
 MOST_REREAD = 100  # unreadable tasks of a list that are read a second time
@@ -160,17 +161,34 @@ class LedgerReader:
                 yield from listing.stamps(root)
 
     def compare(
-        self, known: Mapping[TaskId, int | None]
+        self,
+        known: Mapping[TaskId, int | None],
+        choose: Choose | None = None,
+        listed: Sequence[TaskId] | None = None,
     ) -> Iterator[tuple[list[TaskId], list[tuple[TaskId, Stamp | None]]]]:
         """Yield all tasks in small parts: their ids, and the stamps of a part that is not as
-        `known`, by packed stamps."""
+        `known`, by packed stamps. With `choose`, only the stamps of the tasks that it returns;
+        with `listed`, these tasks instead of all."""
         root = self._open_root()
         if root is not None:
             with root:
                 # On Windows each stamp takes longer, and pauses come only between parts.
-                for ids in listing.folders(root, AT_ONCE if root.fd is None else COMPARED_AT_ONCE):
-                    same = listing.have_stamps(root, ids, list(map(known.get, ids)))
-                    yield ids, [] if same else list(listing.stamps_of(root, ids))
+                most = AT_ONCE if root.fd is None else COMPARED_AT_ONCE
+                parts: Iterator[list[TaskId]] = listing.folders(root, most)
+                if listed is not None:
+                    parts = ([*listed[at : at + most]] for at in range(0, len(listed), most))
+                for ids in parts:
+                    some = ids if choose is None else choose(ids)
+                    same = listing.have_stamps(root, some, list(map(known.get, some)))
+                    yield ids, [] if same else list(listing.stamps_of(root, some))
+
+    def root_stamp(self) -> Stamp | None:
+        """Stamp of the root, which changes with each folder that is made in it or removed."""
+        try:
+            facts = os.stat(self.root)
+        except OSError:
+            return None
+        return Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
 
     def stamp(self, task_id: str) -> Stamp | None:
         """Stamp of one meta.json; None when it is missing."""

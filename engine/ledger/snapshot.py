@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from engine.ledger.listing import Make, packed, slices
 from engine.ledger.meta import interned
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reader import Choose, LedgerReader
 from engine.model.errors import EngineError
 from engine.model.records import (
     ENVELOPE,
@@ -41,6 +41,10 @@ SETTLED_S = 1.0  # without a failed read for this long, the record counts as set
 UNSTABLE_S = 60.0
 VERDICT_S = 3.0  # maximum age of a verdict on an owner
 PULSE_TASKS = 500  # live tasks read in one pulse
+ROUNDS = 6  # routine surveys in which each ended task is compared once
+COARSE_NS = 2 * 10**9  # resolution of the times of a folder
+YOUNG_NS = 60 * 10**9  # a record that was written within this time is compared in each
+_TIME = 2**64 - 1  # of a packed stamp
 
 Entry = TaskRecord | Unreadable
 Read = Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, int | None]]]  # stamps are packed
@@ -100,6 +104,8 @@ class LedgerSnapshot:
         self._surveyed: dict[TaskId, int | None] = {}
         self._pulse_queue: list[TaskId] = []
         self._loaded_at_ns = 0
+        self._round = 0
+        self._listed: Stamp | None = None  # of the root, when all its folders became known
 
     def __len__(self) -> int:
         return len(self._views)
@@ -109,14 +115,22 @@ class LedgerSnapshot:
         """Tasks that may change without a notice for the root: live, or being created."""
         return frozenset(self._live) | self._unfinished | self._unstable.keys()
 
-    def survey(self) -> tuple[list[TaskId], tuple[TaskId, ...]]:
-        """Scan all folders once: ids to read, newest first, and the removed ones.
+    def survey(self, *, whole: bool = True) -> tuple[list[TaskId], tuple[TaskId, ...]]:
+        """List all folders once: ids to read, newest first, and the removed ones.
+
+        Unless `whole`, the survey is routine: of the ended tasks, whose records are final, it
+        compares one in ROUNDS, in turn. All of 10,000 each 5 s took 1.3 % of a processor.
 
         Raises LedgerUnusable; then the state is unknown, and no task counts as removed.
         """
-        left = {*self._views, *self._unfinished}
+        left, listed = {*self._views, *self._unfinished}, None
+        self._round = 0 if whole else (self._round + 1) % ROUNDS
+        before, self._listed = self._listed, None
+        if (root := self._root_stamp()) is not None and root == before and self._round:
+            left, listed = set(), [*left]  # the same folders as in the last list
         changed: list[tuple[int, TaskId, int | None]] = []
-        for ids, stamps in chain.from_iterable(slices(self._ledger.compare(self._stamps), 1)):
+        compared = self._ledger.compare(self._stamps, None if whole else self._choose(), listed)
+        for ids, stamps in chain.from_iterable(slices(compared, 1)):
             left.difference_update(ids)  # no list of all is made: 25 MB for 100,000 at every survey
             for task_id, stamp in stamps:
                 mark = packed(stamp)
@@ -130,7 +144,33 @@ class LedgerSnapshot:
             self._forget(task_id)
         changed.sort(key=itemgetter(0), reverse=True)
         self._surveyed = {task_id: mark for _, task_id, mark in changed}
+        if self._views.keys() >= self._surveyed.keys():  # the others are read later, or not at all
+            self._listed = root
         return list(self._surveyed), gone
+
+    def _root_stamp(self) -> Stamp | None:
+        """Stamp of the root; None while its time may be too coarse to show a next change."""
+        stamp = self._ledger.root_stamp()
+        if stamp is None or stamp.mtime_ns > time.time_ns() - COARSE_NS:
+            return None
+        return stamp
+
+    def _choose(self) -> Choose:
+        """Return the choice of the tasks that this routine survey compares."""
+        since = time.time_ns() - YOUNG_NS
+        changeable, stamp, turn = self.changeable, self._stamps.get, self._round
+
+        def choose(ids: list[TaskId]) -> list[TaskId]:
+            return [
+                one
+                for one in ids
+                if hash(one) % ROUNDS == turn
+                or (mark := stamp(one)) is None
+                or mark & _TIME > since
+                or one in changeable
+            ]
+
+        return choose
 
     def list_ids(self) -> list[TaskId]:
         """All task ids, in no order: for the first read of a large ledger."""
@@ -146,6 +186,7 @@ class LedgerSnapshot:
         gone = tuple(task_id for task_id in self._views if not self._awaits_folder(task_id))
         for task_id in (*gone, *self._unfinished):
             self._forget(task_id)
+        self._listed = None
         return gone
 
     def load(self, task_ids: Iterable[TaskId]) -> Difference:

@@ -1,8 +1,8 @@
-"""Bundled change notices of a ledger, and the schedule of full rescans.
+"""Bundled change notices of a ledger, and the schedule of rescans.
 
 Notices (`directory_watcher`) come from watchdog's thread; `ChangeQueue` makes sets of task ids of
-them, at once when idle, else every 50 ms. They may be lost, so `rescan` requests a scan of every
-folder each 5 s, and each 1.5 s (and at once) while the watch is incomplete.
+them, at once when idle, else every 50 ms. They may be lost, so `rescan` requests a routine scan
+each 5 s, and a whole one each 1.5 s (and at once) while the watch is incomplete.
 Source: ledger rule "watching is a hint, the scan is the truth".
 """
 
@@ -32,10 +32,14 @@ TASK_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Task ids that may have changed; with `rescan`, any task may have."""
+    """Task ids that may have changed; with `rescan`, any task may have.
+
+    `whole` asks for a scan of every task; without it, notices are complete and the scan is routine.
+    """
 
     ids: frozenset[TaskId] = frozenset()
     rescan: bool = False
+    whole: bool = False
 
 
 class ChangeQueue:
@@ -49,7 +53,7 @@ class ChangeQueue:
         self.repair_needed = asyncio.Event()  # wakes the watch's own task: something needs repair
         self._lock = threading.Lock()
         self._ids: set[TaskId] = set()
-        self._rescan = False
+        self._rescan = self._whole = False
         self._scheduled = False
         self._lost = False
         self._lost_at = float("-inf")
@@ -64,11 +68,12 @@ class ChangeQueue:
         with self._lock:
             self._loop = None
 
-    def put(self, *ids: TaskId, rescan: bool = False) -> None:
+    def put(self, *ids: TaskId, rescan: bool = False, whole: bool = False) -> None:
         """Queue ids from any thread, and schedule one wake-up until the bundle is read."""
         with self._lock:
             self._ids.update(ids)
             self._rescan |= rescan
+            self._whole |= whole
             if not self._scheduled:
                 self._scheduled = self._call(self._release)
 
@@ -103,9 +108,9 @@ class ChangeQueue:
         self._ready.clear()
         self._flushed_at = time.monotonic()
         with self._lock:
-            bundle = Changes(frozenset(self._ids), self._rescan)
+            bundle = Changes(frozenset(self._ids), self._rescan, self._whole)
             self._ids.clear()
-            self._rescan = self._scheduled = False
+            self._rescan = self._whole = self._scheduled = False
         return bundle
 
     def _call(self, call: Callable[[], object]) -> bool:
@@ -324,7 +329,7 @@ class Watch:
             return
         self._queue.open(asyncio.get_running_loop())
         await self._repair()
-        self._queue.put(rescan=True)
+        self.rescan()
         self._maintainer = asyncio.create_task(self._maintain(), name="watch maintenance")
 
     async def stop(self) -> None:
@@ -350,7 +355,7 @@ class Watch:
 
     def rescan(self) -> None:
         """Request a scan of everything, now."""
-        self._queue.put(rescan=True)
+        self._queue.put(rescan=True, whole=True)
 
     def wake(self) -> None:
         """Make `changes` return soon, with any changes there are. From any thread."""
@@ -367,8 +372,9 @@ class Watch:
             before = self.state
             await self._repair(lost)
             now = time.monotonic()
-            if lost or now >= due or self.state != before:
-                self._queue.put(rescan=True)
+            changed = self.state != before
+            if lost or now >= due or changed:
+                self._queue.put(rescan=True, whole=lost or changed or self.state != "live")
                 due = now + self._period[self.state]
 
     async def _wait_for_work(self, within_s: float) -> bool:

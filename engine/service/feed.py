@@ -165,7 +165,7 @@ class Feed:
             yield partial(self._snapshot.refresh, changes.ids)
         if changes.rescan:
             self._loading = not len(self._snapshot)
-            yield self._survey
+            yield partial(self._survey, changes.whole)
             size, most = FIRST, MANY_AT_ONCE if self._read == self._snapshot.load_new else PART
             while part := self._todo[self._done : self._done + size]:
                 self._done += len(part)
@@ -174,8 +174,8 @@ class Feed:
         if pulse:
             yield self._snapshot.pulse
 
-    def _survey(self) -> Difference:
-        """Compare all stamps; the next steps read the differences.
+    def _survey(self, whole: bool) -> Difference:
+        """Compare stamps, see `LedgerSnapshot.survey`; the next steps read the differences.
 
         Newest first, except in a very large ledger, where finding the newest would delay all
         rows.
@@ -185,7 +185,7 @@ class Feed:
         if not len(self._snapshot) and len(names := self._snapshot.list_ids()) > MANY:
             self._todo, self._read = names, self._snapshot.load_new
         else:
-            self._todo, gone = self._snapshot.survey()
+            self._todo, gone = self._snapshot.survey(whole=whole)
             self._read = self._snapshot.load
         return Difference(gone=gone)
 

@@ -2,8 +2,11 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
+import time
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -14,7 +17,7 @@ from engine.ledger import listing
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reader import LedgerReader
-from engine.ledger.snapshot import LedgerSnapshot
+from engine.ledger.snapshot import ROUNDS, LedgerSnapshot
 from engine.model.records import Stamp, TaskId
 from tests.support.engines import opened
 from tests.support.task_folders import task_id, write_meta
@@ -105,6 +108,96 @@ def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: P
     snapshot.load([TaskId(task_id(3))])
     aged(write_meta(tmp_path, 4, "COMPLETED"))
     assert snapshot.survey() == ([task_id(4)], ())
+
+
+def known_for_long(root: Path, statuses: list[str]) -> LedgerSnapshot:
+    """A snapshot of tasks and of a root that were written an hour ago."""
+    folders = [write_meta(root, number, status) for number, status in enumerate(statuses)]
+    snapshot = LedgerSnapshot(LedgerReader(root), lambda _: False)
+    for place in (*(folder / "meta.json" for folder in folders), root):
+        aged_s = place.stat().st_mtime - 3_600
+        os.utime(place, (aged_s, aged_s))
+    snapshot.load(snapshot.survey()[0])
+    assert snapshot.survey() == ([], ())
+    return snapshot
+
+
+def routine(snapshot: LedgerSnapshot) -> list[TaskId]:
+    return snapshot.survey(whole=False)[0]
+
+
+def rewrite_long_ago(root: Path, number: int) -> None:
+    place = write_meta(root, number, "COMPLETED", note="written again") / "meta.json"
+    os.utime(place, (1_700_000_000, 1_700_000_000))
+
+
+def test_routine_surveys_compare_each_ended_task_once_a_round(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * 60)
+    for number in range(60):
+        rewrite_long_ago(tmp_path, number)
+    parts = [routine(snapshot) for _ in range(ROUNDS)]
+    assert sorted(chain.from_iterable(parts)) == [task_id(number) for number in range(60)]
+    assert max(map(len, parts)) < 60
+    assert len(snapshot.survey()[0]) == 60, "a whole survey compares all"
+
+
+def test_each_routine_survey_compares_live_and_just_written_tasks(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["RUNNING", "COMPLETED"])
+    for turn in range(ROUNDS):
+        write_meta(tmp_path, 0, "RUNNING", phase=f"turn {turn}")
+        os.utime(tmp_path / task_id(0) / "meta.json", (1_700_000_000 + turn,) * 2)
+        named = routine(snapshot)
+        assert task_id(0) in named
+        snapshot.load(named)
+    write_meta(tmp_path, 1, "COMPLETED")
+    snapshot.load(snapshot.survey()[0])  # known as written just now
+    for turn in range(ROUNDS):
+        write_meta(tmp_path, 1, "COMPLETED", note=f"turn {turn}")
+        named = routine(snapshot)
+        assert task_id(1) in named
+        snapshot.load(named)
+
+
+def test_each_routine_survey_sees_new_and_removed_folders(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * 5)
+    for turn in range(ROUNDS):
+        new, old = 10 + turn, turn if turn < 5 else 10
+        write_meta(tmp_path, new, "COMPLETED")
+        shutil.rmtree(tmp_path / task_id(old))
+        os.utime(tmp_path, (1_700_000_000 + turn,) * 2)  # long enough ago to tell of each change
+        named, gone = snapshot.survey(whole=False)
+        assert (task_id(new) in named, gone) == (True, (task_id(old),))
+        snapshot.load(named)
+
+
+def test_a_root_that_changed_just_now_is_listed_in_each_survey(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * 5)
+    now_s = time.time()
+    os.utime(tmp_path, (now_s, now_s))
+    assert snapshot.survey(whole=False) == ([], ())
+    write_meta(tmp_path, 7, "COMPLETED")
+    os.utime(tmp_path, (now_s, now_s))  # as two changes within the resolution of its time
+    assert task_id(7) in routine(snapshot)
+
+
+def test_a_whole_survey_lists_the_root_whatever_its_time(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"])
+    at_ns = tmp_path.stat().st_mtime_ns
+    for number in range(1, ROUNDS):
+        routine(snapshot)
+        write_meta(tmp_path, number, "COMPLETED")
+        os.utime(tmp_path, ns=(at_ns, at_ns))
+        named = snapshot.survey()[0]
+        assert task_id(number) in named
+        snapshot.load(named)
+
+
+def test_a_new_task_that_was_named_and_not_read_is_named_again(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"])
+    write_meta(tmp_path, 1, "COMPLETED")
+    os.utime(tmp_path, (1_700_000_000,) * 2)
+    for _ in range(ROUNDS):
+        assert task_id(1) in routine(snapshot)
 
 
 SIZES = st.integers(0, 2**63)

@@ -48,7 +48,7 @@ async def watching(root: Path, **options: object) -> AsyncIterator[Chronicle]:
     await watch.start()
     try:
         first = await watch.changes(SOON_S)
-        assert first.rescan
+        assert (first.rescan, first.whole) == (True, True)
         yield watch
     finally:
         await watch.stop()
@@ -185,8 +185,12 @@ async def test_the_first_hint_is_immediate(tmp_path: Path, monkeypatch: pytest.M
 async def test_with_nothing_heard_a_rescan_is_due_every_period(tmp_path: Path) -> None:
     async with watching(tmp_path, scan_s=0.1) as watch:
         for _ in range(3):
-            assert (await watch.changes(SOON_S)).rescan
+            changes = await watch.changes(SOON_S)
+            assert (changes.rescan, changes.whole) == (True, False)
         assert watch.state == "live"
+        watch.rescan()
+        while not (changes := await watch.changes(SOON_S)).whole:
+            assert changes.rescan
 
 
 class Limited:
@@ -235,7 +239,9 @@ async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
     async with watching(tmp_path, poll_s=0.1, open_watcher=none_left) as watch:
         assert watch.state == "polling"
         assert "open files" in watch.reason
-        assert (await watch.changes(SOON_S)).rescan
+        for _ in range(2):
+            changes = await watch.changes(SOON_S)
+            assert (changes.rescan, changes.whole) == (True, True), "notices are incomplete"
 
 
 @LINUX
