@@ -297,7 +297,7 @@ async def test_further_pages_load_only_after_pages_that_stayed_idle() -> None:
 def test_memory_and_processors_limit_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "ROOM_S", 0.0)
     spent = [0.0, 0.0]
-    monkeypatch.setattr(concurrency, "_spent", lambda: tuple(spent))
+    monkeypatch.setattr(concurrency, "_system_s", lambda _: tuple(spent))
     monkeypatch.setattr(concurrency, "_memory", lambda: (8e9, 8e9))
     number = Concurrency(MemoryContext(), 2)
     stay_idle(number, 20)

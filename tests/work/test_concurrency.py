@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -480,7 +481,7 @@ async def test_a_cut_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_meter_goes_on_after_a_system_that_told_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise psutil.AccessDenied
 
     with monkeypatch.context() as patch:
@@ -554,6 +555,166 @@ def test_the_narrowest_limit_of_the_own_group_and_those_around_it_holds(
     monkeypatch.setattr(concurrency, "_OWN_GROUPS", own)
     assert concurrency._memory() == (200e6, 50e6)
     if version == 2:
-        assert concurrency._processors() == 0.5
+        assert concurrency._Spent.read().processors == 0.5
     own.write_text("0::/../../elsewhere\n")  # outside of the container
     assert concurrency._memory()[0] == (200e6 if lowest == "" else 900e6)
+
+
+# The processors of a container.
+
+
+class Times(NamedTuple):
+    """Seconds of one processor, or of all of them, as psutil reports them."""
+
+    user: float
+    idle: float
+    iowait: float
+    guest: float  # part of `user`
+
+
+class Container:
+    """The groups `pod`, and `own` in it (version 2), of 16 processors; with a clock of its own."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder, self._patch = folder, monkeypatch
+        self._now_s, self._busy_s = 1_000.0, [100.0] * 16
+        self._used_s = {"pod": 50.0, "own": 40.0}
+        self._groups = {"pod": folder / "pod", "own": folder / "pod/own"}
+        own = folder / "cgroup"
+        own.write_text("1:name=systemd:/elsewhere\n0::/pod/own\n")
+        monkeypatch.setattr(concurrency, "_GROUPS", folder)
+        monkeypatch.setattr(concurrency, "_OWN_GROUPS", own)
+        monkeypatch.setattr("engine.kinds.crawl.concurrency.time.monotonic", lambda: self._now_s)
+        monkeypatch.setattr(psutil, "cpu_times", self._times)
+        monkeypatch.setattr(os, "cpu_count", lambda: 16)
+        self.allow(*range(16))
+        self._groups["own"].mkdir(parents=True)
+        for group in self._groups:
+            self.limit(group, "max 100000")
+
+    def allow(self, *numbers: int) -> None:
+        """Let the process use only these processors."""
+        self._patch.setattr(os, "sched_getaffinity", lambda _: set(numbers), raising=False)
+
+    def limit(self, group: str, quota: str) -> None:
+        (self._groups[group] / "cpu.max").write_text(f"{quota}\n")
+        self.work()
+
+    def work(self, busy_s: dict[int, float] | None = None, **used_s: float) -> None:
+        """Let a second pass, with work of processors by their number, and of the groups."""
+        self._now_s += 1
+        for number, seconds in (busy_s or {}).items():
+            self._busy_s[number] += seconds
+        for group, folder in self._groups.items():
+            self._used_s[group] += used_s.get(group, 0.0)
+            used_usec, file = round(self._used_s[group] * 1e6), folder / "cpu.stat"
+            if not file.is_dir():
+                file.write_text(f"user_usec 5\nusage_usec {used_usec}\nnr_periods 7\n")
+
+    def hide(self, name: str) -> None:
+        """Make the files of this name unreadable: put folders in their places."""
+        for file in [*self._folder.rglob(name)]:
+            file.unlink()
+            file.mkdir()
+
+    def _times(self, percpu: bool = False) -> Any:
+        each = [Times(one_s, self._now_s - one_s - 9, 9, one_s / 2) for one_s in self._busy_s]
+        return each if percpu else Times(*map(sum, zip(*each, strict=True)))
+
+
+@pytest.fixture
+def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Container:
+    return Container(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def opens_tabs(container: Container, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Return whether a crawl opens further tabs, by what happened since the last call."""
+    monkeypatch.setattr(concurrency, "ROOM_S", 0.0)
+    monkeypatch.setattr(concurrency, "_memory", lambda: (64e9, 64e9))
+    number = concurrency.Concurrency(MemoryContext(), 3)
+    for _ in range(20):
+        number.count_idle("idle")
+        number.count_idle("over")
+    number.workers = 3
+
+    def look() -> bool:
+        number.count_idle("idle")
+        return number.number > 3
+
+    return look
+
+
+@pytest.mark.parametrize("group", ["pod", "own"])
+def test_a_container_without_processor_time_left_opens_no_further_tabs(
+    container: Container, opens_tabs: Callable[[], bool], group: str
+) -> None:
+    container.limit(group, "150000 100000")
+    opens_tabs()
+    for used_s, has_room in ((1.33, True), (1.37, False), (0.2, True)):
+        container.work({0: used_s / 2, 1: used_s / 2}, **{group: used_s})
+        assert opens_tabs() is has_room
+    assert not opens_tabs(), "no time passed to measure"
+
+
+@pytest.mark.parametrize(
+    ("pod_s", "own_s", "machine_s", "has_room"),
+    [
+        *((3.5, 0.8, 0.5, True), (3.7, 0.8, 0.5, False)),  # the pod has 4 processors
+        *((1.0, 0.95, 0.5, False), (1.0, 0.8, 0.95, False)),
+    ],
+)
+def test_the_pod_or_the_machine_may_be_busy_before_an_own_quota_is_used_up(
+    container: Container,
+    opens_tabs: Callable[[], bool],
+    pod_s: float,
+    own_s: float,
+    machine_s: float,
+    has_room: bool,
+) -> None:
+    container.limit("pod", "400000 100000")
+    container.limit("own", "100000 100000")
+    opens_tabs()
+    container.work(dict.fromkeys(range(16), machine_s), pod=pod_s, own=own_s)
+    assert opens_tabs() is has_room
+    assert concurrency._Spent.read().processors == 1
+
+
+@pytest.mark.parametrize("hidden", ["cpu.stat", "cpu.max", "cgroup"])
+def test_without_readable_quotas_the_machine_decides_about_further_tabs(
+    container: Container, opens_tabs: Callable[[], bool], hidden: str
+) -> None:
+    container.limit("pod", "100000 100000")
+    container.hide(hidden)
+    opens_tabs()
+    for machine_s, has_room in ((0.89, True), (0.91, False)):
+        container.work(dict.fromkeys(range(16), machine_s), pod=machine_s * 16, own=machine_s * 16)
+        assert opens_tabs() is has_room
+
+
+def test_only_the_processors_that_this_process_may_use_count(
+    container: Container, opens_tabs: Callable[[], bool]
+) -> None:
+    container.allow(3, 4)
+    assert concurrency._Spent.read().processors == 2
+    opens_tabs()
+    for busy_s, has_room in (
+        *(({3: 0.91, 4: 0.91}, False), ({3: 0.95, 4: 0.8}, True)),
+        *((dict.fromkeys({*range(16)} - {3, 4}, 1.0), True), ({3: 1.0, 4: 1.0}, False)),
+    ):
+        container.work(busy_s)
+        assert opens_tabs() is has_room
+    container.allow(30)  # a system that numbers them in another way
+    assert concurrency._system_s({30}) == concurrency._system_s(set(range(16)))
+
+
+def test_the_automatic_number_is_decided_by_the_same_share(container: Container) -> None:
+    container.limit("pod", "200000 100000")
+    meter = MachineMeter()
+    container.work({0: 0.8, 1: 0.8}, pod=1.5)
+    assert meter.read(3).cpu == pytest.approx(0.75)
+    container.work({0: 1.0, 1: 1.0}, pod=1.9)
+    assert meter.read(3).cpu == pytest.approx(0.85), "of both seconds"
+    meter.restart()
+    container.work({0: 1.0, 1: 1.0}, pod=2.0)
+    assert meter.read(3).cpu == pytest.approx(1.0)

@@ -90,7 +90,7 @@ class Concurrency:
         # Pages that must stay idle before further ones load; below 0: those that did since.
         self._to_stay = 0 if given == AUTO else FIRST_A_PAGE * given
         self._most, self._room_at_s = 0, -math.inf  # workers that the machine has room for
-        self._spent = (0.0, 0.0)
+        self._spent = _Spent()
         self._waiting = 0  # workers without a page to load
         self._restart()
 
@@ -132,11 +132,10 @@ class Concurrency:
         """Return whether the processors had no room since the last call, or are not measured."""
         before = self._spent
         try:
-            self._spent = _spent()
+            self._spent = _Spent.read()
         except _UNREADABLE:
             return True
-        all_s, busy_s = (now - then for now, then in zip(self._spent, before, strict=True))
-        return all_s <= 0 or busy_s > ROOMY_CPU * all_s
+        return self._spent.busy_since(before) > ROOMY_CPU
 
     @property
     def is_exceeded(self) -> bool:
@@ -310,14 +309,14 @@ class MachineMeter:
         if began is None:
             self._began = now
             return BUSY_MACHINE
-        elapsed_s = max(1e-3, now.at_s - began.at_s) * _processors()
-        all_s = max(1e-3, now.all_s - began.all_s)
+        spent = now.spent
+        elapsed_s = max(1e-3, spent.at_s - began.spent.at_s) * spent.processors
         own_s = sum(
             max(0.0, spent_s - began.own_s.get(one, 0.0)) for one, spent_s in now.own_s.items()
         )
         own_cpu = min(1.0, own_s / elapsed_s)
         return Machine(
-            cpu=max(own_cpu, min(1.0, (now.busy_s - began.busy_s) / all_s)),
+            cpu=max(own_cpu, spent.busy_since(began.spent)),
             own_cpu=own_cpu,
             free_bytes=free,
             total_bytes=total,
@@ -326,17 +325,16 @@ class MachineMeter:
 
 
 class _Used:
-    """Processor time of the machine and of each own process, and memory of all own ones."""
+    """Processor time, also of each own process, and memory of all own ones."""
 
-    def __init__(self) -> None:
-        self.at_s = time.monotonic()
-        self.all_s = self.busy_s = self.own_bytes = 0.0
+    def __init__(self, spent: _Spent) -> None:
+        self.spent = spent
+        self.own_bytes = 0.0
         self.own_s: dict[psutil.Process, float] = {}  # equal by number and start time
 
     @classmethod
     def read(cls) -> _Used:
-        used = cls()
-        used.all_s, used.busy_s = _spent()
+        used = cls(_Spent.read())
         processes = [psutil.Process()]
         with suppress(*_UNREADABLE):
             processes += processes[0].children(recursive=True)
@@ -348,11 +346,67 @@ class _Used:
         return used
 
 
-def _spent() -> tuple[float, float]:
-    """Return the seconds of all processors since the system's start, and the busy ones of them."""
-    times = psutil.cpu_times()
-    all_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-    return all_s, all_s - times.idle - getattr(times, "iowait", 0.0)
+class _Spent:
+    """Time of the processors that this process may use, and of its groups that have a quota.
+
+    Created without a reading, it is the start of the system.
+    """
+
+    def __init__(self) -> None:
+        self.at_s = self.all_s = self.busy_s = 0.0
+        self.processors = 1.0  # that this process may use, or the smallest quota
+        self.groups: dict[Path, tuple[float, float]] = {}  # quota in processors, and seconds used
+
+    @classmethod
+    def read(cls) -> _Spent:
+        spent, usable = cls(), _usable()
+        spent.at_s = time.monotonic()
+        spent.all_s, spent.busy_s = _system_s(usable)
+        spent.processors = float(len(usable))
+        for group in _groups(""):
+            with suppress(OSError, ValueError):  # no such system, or no quota ("max")
+                quota, period = map(float, (group / "cpu.max").read_text().split())
+                processors = max(0.01, quota / max(1.0, period))
+                spent.processors = min(spent.processors, processors)
+                spent.groups[group] = processors, _stat(group / "cpu.stat", "usage_usec") / 1e6
+        return spent
+
+    def busy_since(self, began: _Spent) -> float:
+        """Return the busy share since `began`; 1 if no time passed.
+
+        It is the largest one of the processors and of each quota: other containers may use up the
+        quota of a pod, and other programs the processors, before an own quota is used up.
+        """
+        all_s, elapsed_s = self.all_s - began.all_s, max(1e-3, self.at_s - began.at_s)
+        if all_s <= 0:
+            return 1.0
+        shares = [(self.busy_s - began.busy_s) / all_s]
+        for group, (processors, used_s) in self.groups.items():
+            _, before_s = began.groups.get(group, (0.0, 0.0))
+            shares.append((used_s - before_s) / (processors * elapsed_s))
+        return min(1.0, max(shares))
+
+
+def _usable() -> set[int]:
+    """Return the numbers of the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def _system_s(usable: set[int]) -> tuple[float, float]:
+    """Return the seconds of usable processors since the system's start, and the busy ones."""
+    each = [psutil.cpu_times()]
+    if len(usable) < (os.cpu_count() or 1):
+        numbered = psutil.cpu_times(percpu=True)
+        if max(usable) < len(numbered):  # else the system numbers them in another way
+            each = [numbered[number] for number in usable]
+    all_s = busy_s = 0.0
+    for times in each:
+        one_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+        all_s += one_s
+        busy_s += one_s - times.idle - getattr(times, "iowait", 0.0)
+    return all_s, busy_s
 
 
 def room_for_tabs() -> int:
@@ -375,19 +429,9 @@ def _memory() -> tuple[float, float]:
             with suppress(OSError, ValueError):  # no such system, or no limit ("max")
                 most = float((group / limit).read_text())
                 if most < machine:
-                    used = float((group / usage).read_text()) - _stat(group, cached)
+                    used = float((group / usage).read_text()) - _stat(group / "memory.stat", cached)
                     total, free = min(total, most), min(free, max(0.0, most - used))
     return total, free
-
-
-def _processors() -> float:
-    """Return the number of processors, or the smaller share of them that a group may use."""
-    number = float(os.cpu_count() or 1)
-    for group in _groups(""):
-        with suppress(OSError, ValueError):
-            quota, period = map(float, (group / "cpu.max").read_text().split())
-            number = min(number, quota / max(1.0, period))
-    return max(0.01, number)
 
 
 def _groups(controller: str) -> Iterator[Path]:
@@ -403,6 +447,6 @@ def _groups(controller: str) -> Iterator[Path]:
     yield root
 
 
-def _stat(group: Path, name: str) -> float:
-    lines = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+def _stat(file: Path, name: str) -> float:
+    lines = (line.split() for line in file.read_text().splitlines())
     return next((float(line[1]) for line in lines if line[0] == name), 0.0)

@@ -55,8 +55,9 @@ class Interval(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """The machine: `cpu` and `own_cpu` (of this process and its browsers) are shares of it all.
+    """The machine, or what a container may use of it.
 
+    `cpu` and `own_cpu` (of this process and its browsers) are busy shares of its processors;
     `tab_bytes` is what one more tab takes.
     """
 
