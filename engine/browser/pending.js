@@ -252,43 +252,46 @@
     });
   }
 
-  // --- timers and their due times ---
-  const timers = new Map();
-  const due = (id, ms) => {
-    const at = now();
-    if (timers.size >= MOST) {
-      for (const [old, then] of timers) if (then < at) timers.delete(old);
+  // --- timers and their due times; a busy machine calls them much later ---
+  const timers = new Map(); // Infinity for those that come again
+  const texts = new Map(); // those of scripts in texts, whose call is not seen
+  const idle = new Set();
+  const LATE_MS = 50; // after its due time, a text counts as run
+  const number = (ms) => (typeof ms === "number" ? ms : 0);
+  // Keep a call of `target` in `pending` until its function is called.
+  const once = (pending, keep) => (target, self, given) => {
+    const [then, ...more] = given;
+    if (typeof then !== "function") {
+      const id = apply(target, self, given);
+      if (pending === timers && texts.size < MOST) texts.set(id, now() + number(more[0]));
+      return id;
     }
-    if (timers.size < MOST) timers.set(id, at + ms);
+    if (pending.size >= MOST) return apply(target, self, given);
+    let id = null;
+    const told = new Proxy(then, {
+      apply(own, owner, values) {
+        pending.delete(id);
+        return apply(own, owner, values);
+      },
+    });
+    id = apply(target, self, [told, ...more]);
+    keep(id, now() + number(more[0]));
+    return id;
   };
-  const lasting = (lasts) => (target, self, given) => {
+  const again = (target, self, given) => {
     const id = apply(target, self, given);
-    due(id, lasts(given[1]));
+    if (timers.size < MOST) timers.set(id, Infinity);
     return id;
   };
   const ended = (target, self, given) => {
     timers.delete(given[0]);
+    texts.delete(given[0]);
     return apply(target, self, given);
   };
-  const idle = new Set(); // a busy machine may delay these for long
-  const idly = (target, self, [then, ...more]) => {
-    if (typeof then !== "function" || idle.size >= MOST) return apply(target, self, [then, ...more]);
-    let id = null;
-    const told = new Proxy(then, {
-      apply(own, owner, given) {
-        idle.delete(id);
-        return apply(own, owner, given);
-      },
-    });
-    id = apply(target, self, [told, ...more]);
-    idle.add(id);
-    return id;
-  };
-  const number = (ms) => (typeof ms === "number" ? ms : 0);
   const watched = {
-    setTimeout: lasting(number),
-    setInterval: lasting(() => Infinity),
-    requestIdleCallback: idly,
+    setTimeout: once(timers, (id, at) => timers.set(id, at)),
+    setInterval: again,
+    requestIdleCallback: once(idle, (id) => idle.add(id)),
     clearTimeout: ended,
     clearInterval: ended,
     cancelIdleCallback(target, self, given) {
@@ -301,12 +304,9 @@
   }
   // The delay in ms of the next one-time timer; null without any.
   const nextDue = (at) => {
-    let next = idle.size ? 0 : null;
-    for (const then of timers.values()) {
-      const left = then - at;
-      if (left > -50 && left < Infinity && (next === null || left < next)) next = left;
-    }
-    return next;
+    for (const [id, then] of texts) if (then < at - LATE_MS) texts.delete(id);
+    const next = Math.min(...timers.values(), ...texts.values(), idle.size ? at : Infinity);
+    return next < Infinity ? Math.max(0, next - at) : null;
   };
   const comesAgain = () => [...timers.values()].includes(Infinity);
 
