@@ -77,8 +77,9 @@ WRITING = [
     "let n = 0; const step = () => ++n < 5 ? setTimeout(step, 250) : root.append('words');"
     "onload = () => { root.append('first '); step() }",
     # a timer that is overdue, because another one keeps the page's thread busy
-    "onload = () => { root.append('first '); setTimeout(() => { const end = performance.now() + 600;"
-    " while (performance.now() < end); }, 350); setTimeout(() => root.append('words'), 640) }",
+    "onload = () => { root.append('first '); setTimeout(() => { const end = performance.now()"
+    " + 600; while (performance.now() < end); }, 350);"
+    " setTimeout(() => root.append('words'), 640) }",
     # a script that a script asks for, after the load event
     "onload = () => { window.shown = t => root.append(t); const s ="
     " document.createElement('script'); s.src = '/part.js'; document.head.append(s) }",
