@@ -31,6 +31,7 @@
     request.end = () => {
       if (!begun.delete(request)) return;
       endedAt = now();
+      if (kind === "frame") return; // what its document asks for counts by itself
       const name = `${method} ${withoutQuery(request.address)} ${given.slice(0, 300)}`;
       if (answered.has(name) || answered.size >= MOST) return;
       answered.add(name);
@@ -136,19 +137,36 @@
     }),
   });
 
-  // --- requests that wait for a connection, of which the engine informs this script ---
+  // --- of what only the engine knows, it informs this script: requests that wait for a connection,
+  // and documents of frames, which may send the page its data ---
   const detailOf = Object.getOwnPropertyDescriptor(Told.prototype, "detail").get;
   const queued = ({ at, isQueued, sentAt }, until) => (isQueued ? until : sentAt ?? at) - at;
-  document.addEventListener(`${name}>`, (event) => {
-    for (const [address, count] of parse(apply(detailOf, event, []))) {
-      const same = [...begun].filter((one) => one.url === address && one.kind !== "worker");
-      same.forEach((request, place) => {
-        const isQueued = place >= same.length - count; // the newest ones wait
-        if (isQueued === (request.isQueued ?? false)) return;
-        request.isQueued = isQueued;
-        request.sentAt = now();
-      });
+  const wait = (request, isQueued) => {
+    if (isQueued === (request.isQueued ?? false)) return;
+    request.isQueued = isQueued;
+    request.sentAt = now();
+  };
+  const framed = new Map(); // by the engine's name for the request
+  const follow = (frames) => {
+    const names = new Set(frames.map(([one]) => one));
+    for (const [one, request] of framed) {
+      if (names.has(one)) continue;
+      framed.delete(one);
+      soon(request);
     }
+    for (const [one, address, isQueued] of frames) {
+      if (!framed.has(one)) framed.set(one, track("frame", "GET", address));
+      wait(framed.get(one), isQueued);
+    }
+  };
+  const byThemselves = new Set(["worker", "frame"]);
+  document.addEventListener(`${name}>`, (event) => {
+    const told = parse(apply(detailOf, event, []));
+    for (const [address, count] of told.queued) {
+      const same = [...begun].filter((one) => one.url === address && !byThemselves.has(one.kind));
+      same.forEach((request, place) => wait(request, place >= same.length - count)); // the newest ones
+    }
+    if (told.frames) follow(told.frames);
   });
 
   // --- workers: their requests are invisible here, so their messages count instead ---

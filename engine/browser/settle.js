@@ -139,6 +139,8 @@
     let idle = false; // nothing happens in it, and only time is waited for
     let idleAt = 0;
     let wasIdle = false; // and went on by itself: it may do so again
+    let framedAt = null; // when a document of a frame was first waited for
+    let framesQueued = 0; // for how long one of them waited for a connection
     // A request or a timer may change the page, and a navigation replaces it.
     const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using
       || connections > 0 || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
@@ -179,6 +181,12 @@
       const silent = []; // workers need not respond: a page may be complete without them
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
+        if (request.kind === "frame") { // new frames without end hold no page up for longer than one
+          framedAt ??= performance.now();
+          framesQueued = Math.max(framesQueued, request.queued);
+          const isLate = request.age - request.queued >= ask.requestMs;
+          if (!isLate && performance.now() - framedAt - framesQueued >= ask.requestMs) continue;
+        }
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
         if (beside || known) continue;
         const isWorker = request.kind === "worker";

@@ -385,8 +385,9 @@ class CrawlContext:
             reports = cast("DirectPage", page).session
         else:
             await wire.send("Network.enable", NO_BODIES)
-        queue = RequestQueue(reports, self._connections, PENDING, self.chromium.see_to)
-        tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held, queue)
+        frame_id = str(told["targetInfo"]["targetId"])
+        queue = RequestQueue(reports, self._connections, PENDING, frame_id, self.chromium.see_to)
+        tab = Tab(page, wire, frame_id, self._held, queue)
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
         if self.chromium.is_direct:

@@ -3,6 +3,9 @@
 Chromium opens few connections to a place for all tabs of a context. A request that waits for one
 has not been sent, so its page is informed, and the limit of the request begins when it is sent.
 The DevTools protocol reports both moments: `requestWillBeSent`, `requestWillBeSentExtraInfo`.
+
+The document of a frame may bring a page its data, and no script of the page sees its request. So the
+page is informed of those to its own site; of others, the protocol does not report the end.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from playwright.async_api import Error
 
@@ -108,7 +113,8 @@ class Connections:
 class RequestQueue:
     """The requests of the page in one tab; `session` reports those of its network domain.
 
-    `pending` is the name of `pending.js` in its pages; `see_to` runs a coroutine in the background.
+    `pending` is the name of `pending.js` in its pages, `frame_id` that of the tab's main frame;
+    `see_to` runs a coroutine in the background.
     """
 
     def __init__(
@@ -116,11 +122,14 @@ class RequestQueue:
         session: Session | CDPSession,
         connections: Connections,
         pending: str,
+        frame_id: str,
         see_to: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._session = session
         self._connections = connections
         self._pending = pending
+        self._frame_id = frame_id
+        self._site = ""  # of the page's document
         self._see_to = see_to
         self._active = False
         self._unsent: dict[str, _Request] = {}  # by the id of the request, like the others
@@ -179,6 +188,10 @@ class RequestQueue:
             return
         before = self._take(request_id)  # a redirect has the id of the request that led there
         request = _Request(event, before if "redirectResponse" in event else None)
+        if request.kind == "Document" and request.frame_id == self._frame_id:
+            self._site = _site_of(url)
+        if self._is_in_frame(request) or (before is not None and self._is_in_frame(before)):
+            self._inform(request)
         if request_id in self._early:
             self._early.discard(request_id)
             self._send(request_id, request)
@@ -205,7 +218,7 @@ class RequestQueue:
 
     def _on_end(self, event: dict[str, Any]) -> None:
         request = self._take(str(event["requestId"]))
-        if request is not None and request.queued:
+        if request is not None and (request.queued or self._is_in_frame(request)):
             self._inform(request)
 
     def _take(self, request_id: str) -> _Request | None:
@@ -235,20 +248,28 @@ class RequestQueue:
         """Inform the page if a request waits for a connection, or for something else by now."""
         waits = self._waits(request)
         request.waited = request.waited or waits
-        if request.kind in _LIMITED and (waits or request.queued):
+        is_limited = request.kind in _LIMITED or self._is_in_frame(request)
+        if is_limited and (waits or request.queued):
             request.queued = waits
             self._inform(request)
         self._look_later(request)
 
     def _inform(self, request: _Request) -> None:
-        """Inform the page how many of its requests to this address wait."""
+        """Inform the page of its documents in frames, or how many requests to an address wait."""
         if not self._active:
             return
-        if request.frame_id not in self._informing:
-            self._informing[request.frame_id] = set()
-            self._see_to(self._tell(request.frame_id))
-        if len(self._informing[request.frame_id]) < MOST_TOLD:
-            self._informing[request.frame_id].add(request.first)
+        is_document = request.kind == "Document"
+        frame_id = self._frame_id if is_document else request.frame_id
+        if frame_id not in self._informing:
+            self._informing[frame_id] = set()
+            self._see_to(self._tell(frame_id))
+        if not is_document and len(self._informing[frame_id]) < MOST_TOLD:
+            self._informing[frame_id].add(request.first)
+
+    def _is_in_frame(self, request: _Request) -> bool:
+        """Return whether a request is for a document of the page's own site in one of its frames."""
+        is_part = request.kind == "Document" and request.frame_id != self._frame_id
+        return is_part and _site_of(request.url) == self._site
 
     async def _tell(self, frame_id: str) -> None:
         """Tell `pending.js`, in the world of the engine's own scripts."""
@@ -260,13 +281,32 @@ class RequestQueue:
                     )
                 finally:  # what changes from now on is told again
                     addresses = self._informing.pop(frame_id)
-                mine = (one for one in self._unsent.values() if one.frame_id == frame_id)
-                queued = Counter(one.first for one in mine if one.queued)
-                detail = json.dumps(json.dumps([[url, queued[url]] for url in addresses]))
+                detail = json.dumps(json.dumps(self._report(frame_id, addresses)))
                 name = json.dumps(f"{self._pending}>")
                 told = f"document.dispatchEvent(new CustomEvent({name}, {{ detail: {detail} }}))"
                 asked = {"expression": told, "contextId": world["executionContextId"]}
                 await self._session.send("Runtime.evaluate", asked)
+
+
+    def _report(self, frame_id: str, addresses: Iterable[str]) -> dict[str, Any]:
+        """Return how many requests to each address wait, and the documents that frames wait for.
+
+        Those are lists of an id, the address, and whether it waits for a connection.
+        """
+        mine = (one for one in self._unsent.values() if one.frame_id == frame_id)
+        queued = Counter(one.first for one in mine if one.queued)
+        report: dict[str, Any] = {"queued": [[url, queued[url]] for url in addresses]}
+        if frame_id == self._frame_id:
+            pending = chain(self._unsent.items(), self._sent.items())
+            inner = ((key, one) for key, one in pending if self._is_in_frame(one))
+            found = islice(inner, MOST_TOLD)
+            report["frames"] = [[key, one.first, one.queued] for key, one in found]
+        return report
+
+
+def _site_of(url: str) -> str:
+    """Return the last two labels of the host, as `settle.js` compares sites."""
+    return ".".join((urlsplit(url).hostname or "").split(".")[-2:])
 
 
 def _is_held_open(sent: _Request) -> bool:
