@@ -68,6 +68,43 @@ async def test_pages_wait_for_requests_that_wait_for_a_connection(
     await asyncio.gather(load(direct=True), load(direct=False))
 
 
+# A frame that is added when all connections are in use, to the page or to a frame in it.
+ADDS = """<iframe hidden src=/around></iframe><script>
+onmessage = ({ data }) => document.body.append(data);
+onload = async () => {
+  await Promise.all(PATHS.map((path) => fetch(path))); // the heads of the answers
+  const frame = OWNER.createElement("iframe");
+  frame.hidden = true;
+  frame.src = "/data";
+  OWNER.body.append(frame);
+}</script>"""
+
+
+@pytest.mark.own_browser
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("owner", ["document", "frames[0].document"])
+async def test_pages_wait_for_frames_that_wait_for_a_connection(
+    browsing: Making, owner: str, subtests: pytest.Subtests
+) -> None:
+    async def load(*, direct: bool) -> None:
+        pages = Pages()
+        held = [f"/held/{number}" for number in range(MOST_TO_PLACE)]
+        for path in held:
+            pages[path] = Answer(b" slow" * 20, 200, "text/plain", spread_s=HELD_S)
+        pages["/around"] = "around"
+        pages["/data"] = "<script>top.postMessage('the data', '*')</script>"
+        pages["/"] = "<p>page</p>" + ADDS.replace("OWNER", owner).replace("PATHS", f"{held}")
+        pages.server.start()
+        async with browsing(pages.url, direct=direct) as made:
+            found = await made.fetcher.fetch(pages.url, PATIENT)
+        pages.server.stop()
+        with subtests.test(direct=direct):
+            assert "the data" in found.text
+            assert found.settled
+
+    await asyncio.gather(load(direct=True), load(direct=False))
+
+
 @pytest.mark.usefixtures("soon")
 async def test_a_request_that_waits_for_something_else_has_its_limit(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +126,8 @@ class Reports(Emitter):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[tuple[str, int]] = []  # address, and how many requests to it wait
+        self.frames: list[list[Any]] = []  # documents that frames wait for, as last told
+        self.informed: set[str] = set()  # frames
         self.messages = 0
         self.refuses: set[str] = set()
         self.refused: list[str] = []
@@ -98,10 +137,14 @@ class Reports(Emitter):
         if method in self.refuses:
             self.refused.append(method)
             raise Error("refused")
+        if method == "Page.createIsolatedWorld":
+            self.informed.add(params["frameId"])
         if method == "Runtime.evaluate":
             self.messages += 1
             detail = params["expression"].partition("detail: ")[2].removesuffix(" }))")
-            self.told += map(tuple, json.loads(json.loads(detail)))
+            told = json.loads(json.loads(detail))
+            self.told += map(tuple, told["queued"])
+            self.frames = told.get("frames", self.frames)
         return {"executionContextId": 1}
 
     def report(self, event: str, request_id: str, url: str = "", **more: Any) -> None:
@@ -122,7 +165,7 @@ def see_to(work: Coroutine[Any, Any, None]) -> None:
 
 
 def following(reports: Reports, connections: Connections) -> RequestQueue:
-    made = RequestQueue(cast("CDPSession", reports), connections, "name", see_to)
+    made = RequestQueue(cast("CDPSession", reports), connections, "name", "frame", see_to)
     made.begin()
     return made
 
@@ -196,6 +239,24 @@ async def test_a_page_is_told_how_many_of_its_requests_to_an_address_wait(crowd:
     await until(lambda: crowd.own.told[-1] == (f"{SITE}/x", 0))
     assert crowd.waiting == [False, False]
     assert {address for address, _ in crowd.own.told} == {f"{SITE}/x"}
+
+
+async def test_a_page_is_told_which_documents_its_frames_wait_for(crowd: Crowd) -> None:
+    inner: dict[str, Any] = {"frameId": "inner", "type": "Document"}
+    crowd.own.ask("page", f"{SITE}/", type="Document")
+    crowd.own.ask("elsewhere", f"{OTHER}/x", **inner)
+    crowd.own.ask("one", f"{SITE}/x", **inner)
+    await until(lambda: crowd.own.frames == [["one", f"{SITE}/x", False]])
+    await until(lambda: crowd.own.frames == [["one", f"{SITE}/x", True]])
+    crowd.others.report("loadingFinished", "0")
+    crowd.own.send_all("one")
+    await until(lambda: crowd.own.frames == [["one", f"{SITE}/x", False]])
+    crowd.own.ask("two", f"{SITE}/x", **inner)
+    crowd.own.report("loadingFailed", "one", canceled=True)  # by an answer without a body
+    await until(lambda: [name for name, *_ in crowd.own.frames] == ["two"])
+    crowd.own.ask("two", f"{OTHER}/x", redirectResponse={}, **inner)  # whose end is not reported
+    await until(lambda: not crowd.own.frames)
+    assert crowd.own.informed == {"frame"}
 
 
 async def test_a_request_that_finds_a_connection_free_waits_no_longer(crowd: Crowd) -> None:

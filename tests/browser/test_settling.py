@@ -105,6 +105,152 @@ async def test_a_page_that_is_still_being_written_is_not_at_rest(
                 assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
 
 
+FRAMED = """<p></p><script>
+let root = document.querySelector("p");
+const makes = (src, given = {}) => {
+  const frame = Object.assign(document.createElement("iframe"), given);
+  if (src) frame.src = src;
+  return frame;
+};
+addEventListener("message", ({ data }) => root.append(data));
+onload = () => { root.textContent = "An application. ".repeat(30); ADDS };
+</script>"""
+SENDS = "<script>top.postMessage('words', '*')</script>"
+LATER_FRAMES = [
+    "root.append(makes('/slow', { hidden: true }))",
+    "root.append(makes('/slow', { hidden: true, sandbox: 'allow-scripts' }))",
+    "root.append(makes('/slow', { loading: 'lazy' }))",
+    "root.append(makes('/led', { hidden: true }))",
+    "root.insertAdjacentHTML('beforeend', '<iframe hidden src=/slow></iframe>')",
+    "const one = makes('', { hidden: true }); root.append(one); one.setAttribute('src', '/slow')",
+    "const frame = makes('/quick', { hidden: true }); frame.onload = () => {"
+    " frame.onload = null; frame.src = '/slow' }; root.append(frame)",
+    "root.attachShadow({ mode: 'open' }).append('text', makes('/slow', { hidden: true }));"
+    "root = document.body.appendChild(document.createElement('p'))",
+    # led on in another way
+    "const one = makes('/quick', { hidden: true }); one.onload = () => { one.onload = null;"
+    " one.contentWindow.location = '/slow' }; root.append(one)",
+    "root.append(makes('', { name: 'inner', hidden: true })); const form = Object.assign("
+    "document.createElement('form'), { action: '/slow', target: 'inner' });"
+    "root.append(form); form.submit()",
+    # one that is removed, and made again
+    "const one = makes('/slow', { hidden: true }); root.append(one); setTimeout(() => {"
+    " one.remove(); root.append(makes('/slow', { hidden: true })) }, 100)",
+    # in a frame, by its markup and by its script
+    "root.append(makes('/around', { hidden: true }))",
+    "root.append(makes('/adding', { hidden: true }))",
+    # one whose text is part of the page's
+    "root.append(makes('/text'))",
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
+async def test_the_document_of_a_frame_that_a_script_adds_is_waited_for(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests
+) -> None:
+    pages["/slow"] = Answer(SENDS.encode(), delay_s=1.5)
+    pages["/led"] = Answer(b"", 302, headers=(("Location", "/slow"),))
+    pages["/text"] = Answer(b"words", delay_s=1.5)
+    pages["/quick"] = "quick"
+    pages["/around"] = "<iframe src=/slow></iframe>"
+    pages["/adding"] = """<script>onload = () => { const one = document.createElement("iframe");
+    one.src = "/slow"; document.body.append(one) }</script>"""
+    async with browsing(pages.url) as made:
+        for adds in LATER_FRAMES:
+            with subtests.test(adds=adds):
+                pages["/"] = FRAMED.replace("ADDS", adds)
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                assert ("words" in page.text, page.settled) == (True, True)
+
+
+# Frames that bring a page nothing. OTHER is another site, and nothing under /never is answered.
+IDLE_FRAMES = [
+    "root.append(makes('/none', { hidden: true }))",
+    "root.append(makes('/file', { hidden: true }))",
+    "root.append(makes('/none')); root.append(makes('/none'))",
+    "root.append(makes('OTHER/never'))",
+    "root.append(makes('/never', { loading: 'lazy', style: 'margin-top: 20000px' }))",
+    "root.append(makes('/never', { loading: 'lazy', hidden: true }))",
+    "const one = makes('/never'); root.append(one); setTimeout(() => one.remove(), 300)",
+    # which Chromium refuses to load into itself, and which refuses by itself
+    "root.append(makes('/'))",
+    "root.append(makes('/refused', { hidden: true }))",
+    # whose document is there, and its parts are not
+    "root.append(makes('/picture'))",
+    "root.append(makes('/around'))",
+    "root.append(makes('/around', { hidden: true }))",
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_frame_that_brings_nothing_holds_up_its_page_for_a_while_at_most(
+    browsing: Making,
+    pages: Pages,
+    canary: Pages,
+    subtests: pytest.Subtests,
+    monkeypatch: pytest.MonkeyPatch,
+    direct: bool,
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", PATIENT.timeout_ms)
+    other = f"http://localhost:{canary.server.port}"
+    pages["/none"], pages["/file"] = Answer(b"", 204), Answer(b"x", 200, "application/x-any")
+    for one in (pages, canary):
+        one["/never"] = Answer(stops="before")
+    pages["/refused"] = Answer(b"inner", headers=(("X-Frame-Options", "DENY"),))
+    pages["/picture"] = "<p>inner</p><script async src=/never></script>"
+    pages["/around"] = f"<p>inner</p><iframe src={other}/never></iframe>"
+    place = f"localhost:{canary.server.port}"
+    async with browsing(pages.url, direct=direct, allow_private=[place]) as made:
+        for adds in IDLE_FRAMES:
+            with subtests.test(adds=adds):
+                pages["/"] = FRAMED.replace("ADDS", adds.replace("OTHER", other))
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                assert ("application" in page.text, page.settled) == (True, True)
+    assert canary.hits["/never"], "it was no refused address that was not waited for"
+
+
+async def test_a_frame_of_another_site_holds_up_no_page_with_its_text_in_the_markup(
+    browsing: Making, pages: Pages, canary: Pages
+) -> None:
+    place = f"localhost:{canary.server.port}"
+    canary["/never"] = Answer(stops="before")
+    adds = f"const one = document.createElement('iframe'); one.src = 'http://{place}/never'"
+    late = "setTimeout(() => document.body.append('late'), 900)"  # the limit of others is 1 s
+    script = f"<script>onload = () => {{ {adds}; document.body.append(one); {late} }}</script>"
+    pages["/"] = f"{PROSE}{script}"
+    async with browsing(pages.url, allow_private=[place]) as made:
+        texts = [(await made.fetcher.fetch(pages.url, PATIENT)).text for _ in range(5)]
+    assert canary.hits["/never"]
+    assert not all("late" in text for text in texts), "a busy machine may delay some of them"
+
+
+async def test_frames_that_are_replaced_for_ever_hold_up_a_page_no_longer_than_one(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 1_000)
+    pages["/slow"] = Answer(b"inner", delay_s=0.3)
+    replaces = "const go = () => { document.querySelector('iframe')?.remove();"
+    adds = "root.append(makes('/slow', { hidden: true })); setTimeout(go, 350) }; go()"
+    pages["/"] = FRAMED.replace("ADDS", f"{replaces} {adds}")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.settled
+    assert page.render_ms < PATIENT.timeout_ms / 2
+
+
+async def test_a_frame_that_is_not_answered_within_the_limit_leaves_its_page_unsettled(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 1_000)
+    pages["/never"] = Answer(stops="before")
+    pages["/"] = FRAMED.replace("ADDS", "root.append(makes('/never'))")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert not page.settled
+    assert page.render_ms < PATIENT.timeout_ms / 2
+
+
 @pytest.mark.parametrize(
     "script",
     [

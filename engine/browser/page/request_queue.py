@@ -4,8 +4,8 @@ Chromium opens few connections to a place for all tabs of a context. A request t
 has not been sent, so its page is informed, and the limit of the request begins when it is sent.
 The DevTools protocol reports both moments: `requestWillBeSent`, `requestWillBeSentExtraInfo`.
 
-The document of a frame may bring a page its data, and no script of the page sees its request. So the
-page is informed of those to its own site; of others, the protocol does not report the end.
+The document of a frame may bring a page its data, and no script of the page sees its request. So
+the page is informed of those to its own site; of others, the protocol does not report the end.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class RequestQueue:
             self._informing[frame_id].add(request.first)
 
     def _is_in_frame(self, request: _Request) -> bool:
-        """Return whether a request is for a document of the page's own site in one of its frames."""
+        """Return whether a request is for the document of a frame, of the page's own site."""
         is_part = request.kind == "Document" and request.frame_id != self._frame_id
         return is_part and _site_of(request.url) == self._site
 
@@ -286,7 +286,6 @@ class RequestQueue:
                 told = f"document.dispatchEvent(new CustomEvent({name}, {{ detail: {detail} }}))"
                 asked = {"expression": told, "contextId": world["executionContextId"]}
                 await self._session.send("Runtime.evaluate", asked)
-
 
     def _report(self, frame_id: str, addresses: Iterable[str]) -> dict[str, Any]:
         """Return how many requests to each address wait, and the documents that frames wait for.
