@@ -18,12 +18,12 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from playwright.async_api import Error
 
 from engine.browser.page.extraction_options import REQUEST_MS, WORLD
 from engine.egress.proxy_listener import MOST_IN_ALL, MOST_TO_PLACE
+from engine.model.addresses import parse
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -305,7 +305,8 @@ class RequestQueue:
 
 def _site_of(url: str) -> str:
     """Return the last two labels of the host, as `settle.js` compares sites."""
-    return ".".join((urlsplit(url).hostname or "").split(".")[-2:])
+    found = parse(url)
+    return "" if found is None else ".".join(found.host.split(".")[-2:])
 
 
 def _is_held_open(sent: _Request) -> bool:
