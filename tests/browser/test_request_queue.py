@@ -256,6 +256,12 @@ async def test_a_page_is_told_which_documents_its_frames_wait_for(crowd: Crowd) 
     await until(lambda: [name for name, *_ in crowd.own.frames] == ["two"])
     crowd.own.ask("two", f"{OTHER}/x", redirectResponse={}, **inner)  # whose end is not reported
     await until(lambda: not crowd.own.frames)
+    crowd.own.ask("three", f"{SITE}/x", **inner)
+    crowd.own.ask("four", f"{SITE}/y", **inner)  # instead of the other one, which has no end
+    crowd.own.ask("beside", f"{SITE}/z", frameId="beside", type="Document")
+    await until(lambda: [name for name, *_ in crowd.own.frames] == ["four", "beside"])
+    crowd.own.emit("Page.frameDetached", {"frameId": "inner"})
+    await until(lambda: [name for name, *_ in crowd.own.frames] == ["beside"])
     assert crowd.own.informed == {"frame"}
 
 

@@ -385,6 +385,7 @@ class CrawlContext:
             reports = cast("DirectPage", page).session
         else:
             await wire.send("Network.enable", NO_BODIES)
+            await wire.send("Page.enable")
         frame_id = str(told["targetInfo"]["targetId"])
         queue = RequestQueue(reports, self._connections, PENDING, frame_id, self.chromium.see_to)
         tab = Tab(page, wire, frame_id, self._held, queue)

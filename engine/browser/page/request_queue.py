@@ -5,7 +5,8 @@ has not been sent, so its page is informed, and the limit of the request begins 
 The DevTools protocol reports both moments: `requestWillBeSent`, `requestWillBeSentExtraInfo`.
 
 The document of a frame may bring a page its data, and no script of the page sees its request. So
-the page is informed of those to its own site; of others, the protocol does not report the end.
+the page is informed of those to its own site; of others, the protocol does not report the end, nor
+always of one whose frame is removed.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Connections:
 
 
 class RequestQueue:
-    """The requests of the page in one tab; `session` reports those of its network domain.
+    """The requests of the page in one tab; `session` reports its domains of network and page.
 
     `pending` is the name of `pending.js` in its pages, `frame_id` that of the tab's main frame;
     `see_to` runs a coroutine in the background.
@@ -141,6 +142,7 @@ class RequestQueue:
         session.on("Network.responseReceived", self._on_answer)
         for end in ("Network.loadingFinished", "Network.loadingFailed"):
             session.on(end, self._on_end)
+        session.on("Page.frameDetached", lambda event: self._leave(str(event["frameId"])))
 
     @property
     def is_waiting(self) -> bool:
@@ -190,6 +192,8 @@ class RequestQueue:
         request = _Request(event, before if "redirectResponse" in event else None)
         if request.kind == "Document" and request.frame_id == self._frame_id:
             self._site = _site_of(url)
+        if request.kind == "Document" and before is None:
+            self._leave(request.frame_id)
         if self._is_in_frame(request) or (before is not None and self._is_in_frame(before)):
             self._inform(request)
         if request_id in self._early:
@@ -220,6 +224,14 @@ class RequestQueue:
         request = self._take(str(event["requestId"]))
         if request is not None and (request.queued or self._is_in_frame(request)):
             self._inform(request)
+
+    def _leave(self, frame_id: str) -> None:
+        """Forget the document that a frame waited for; its end may not be reported."""
+        pending = [*self._unsent.items(), *self._sent.items()]
+        for request_id, request in pending:
+            if request.frame_id == frame_id and self._is_in_frame(request):
+                self._take(request_id)
+                self._inform(request)
 
     def _take(self, request_id: str) -> _Request | None:
         """Remove a request, and return it."""
