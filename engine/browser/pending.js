@@ -152,7 +152,9 @@
     for (const [one, request] of framed) {
       if (names.has(one)) continue;
       framed.delete(one);
-      soon(request);
+      const isCovered = loadedAt === -Infinity || request.at < loadedAt; // by the load event
+      if (isCovered) begun.delete(request);
+      else soon(request);
     }
     for (const [one, address, isQueued] of frames) {
       if (!framed.has(one)) framed.set(one, track("frame", "GET", address));

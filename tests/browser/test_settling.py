@@ -175,6 +175,8 @@ IDLE_FRAMES = [
     # which Chromium refuses to load into itself, and which refuses by itself
     "root.append(makes('/'))",
     "root.append(makes('/refused', { hidden: true }))",
+    # of whose document the browser reports no end
+    "root.append(makes('/film'))",
     # whose document is there, and its parts are not
     "root.append(makes('/picture'))",
     "root.append(makes('/around'))",
@@ -197,6 +199,7 @@ async def test_a_frame_that_brings_nothing_holds_up_its_page_for_a_while_at_most
     pages["/none"], pages["/file"] = Answer(b"", 204), Answer(b"x", 200, "application/x-any")
     for one in (pages, canary):
         one["/never"] = Answer(stops="before")
+    pages["/film"] = Answer(b"a film", 200, "video/mp4")
     pages["/refused"] = Answer(b"inner", headers=(("X-Frame-Options", "DENY"),))
     pages["/picture"] = "<p>inner</p><script async src=/never></script>"
     pages["/around"] = f"<p>inner</p><iframe src={other}/never></iframe>"

@@ -143,6 +143,8 @@ class RequestQueue:
         for end in ("Network.loadingFinished", "Network.loadingFailed"):
             session.on(end, self._on_end)
         session.on("Page.frameDetached", lambda event: self._leave(str(event["frameId"])))
+        session.on("Page.frameStoppedLoading", self._on_stopped)
+        session.on("Page.frameNavigated", self._on_document)
 
     @property
     def is_waiting(self) -> bool:
@@ -190,8 +192,6 @@ class RequestQueue:
             return
         before = self._take(request_id)  # a redirect has the id of the request that led there
         request = _Request(event, before if "redirectResponse" in event else None)
-        if request.kind == "Document" and request.frame_id == self._frame_id:
-            self._site = _site_of(url)
         if request.kind == "Document" and before is None:
             self._leave(request.frame_id)
         if self._is_in_frame(request) or (before is not None and self._is_in_frame(before)):
@@ -213,7 +213,8 @@ class RequestQueue:
             self._early.add(request_id)
 
     def _on_answer(self, event: dict[str, Any]) -> None:
-        request = self._sent.get(str(event["requestId"]))
+        request_id = str(event["requestId"])
+        request = self._sent.get(request_id) or self._unsent.get(request_id)
         if request is None:
             return
         request.answered = True
@@ -225,13 +226,29 @@ class RequestQueue:
         if request is not None and (request.queued or self._is_in_frame(request)):
             self._inform(request)
 
-    def _leave(self, frame_id: str) -> None:
-        """Forget the document that a frame waited for; its end may not be reported."""
-        pending = [*self._unsent.items(), *self._sent.items()]
-        for request_id, request in pending:
-            if request.frame_id == frame_id and self._is_in_frame(request):
+    def _on_document(self, event: dict[str, Any]) -> None:
+        """Handle a new document: in the main frame, it ends all of the document before."""
+        frame = event["frame"]
+        if str(frame["id"]) != self._frame_id:
+            return
+        self._leave(*{one.frame_id for one in self._in_frames().values()})
+        self._site = _site_of(str(frame["url"]))
+
+    def _on_stopped(self, event: dict[str, Any]) -> None:
+        """End the document of a frame that has stopped: of media, the end is not reported."""
+        self._leave(str(event["frameId"]), answered=True)
+
+    def _leave(self, *frame_ids: str, answered: bool = False) -> None:
+        """Forget the documents that these frames wait for; their end may not be reported."""
+        for request_id, request in self._in_frames().items():
+            if request.frame_id in frame_ids and (request.answered or not answered):
                 self._take(request_id)
                 self._inform(request)
+
+    def _in_frames(self) -> dict[str, _Request]:
+        """Return the requests for documents of frames, of the page's own site."""
+        pending = chain(self._unsent.items(), self._sent.items())
+        return {request_id: one for request_id, one in pending if self._is_in_frame(one)}
 
     def _take(self, request_id: str) -> _Request | None:
         """Remove a request, and return it."""
@@ -308,9 +325,7 @@ class RequestQueue:
         queued = Counter(one.first for one in mine if one.queued)
         report: dict[str, Any] = {"queued": [[url, queued[url]] for url in addresses]}
         if frame_id == self._frame_id:
-            pending = chain(self._unsent.items(), self._sent.items())
-            inner = ((key, one) for key, one in pending if self._is_in_frame(one))
-            found = islice(inner, MOST_TOLD)
+            found = islice(self._in_frames().items(), MOST_TOLD)
             report["frames"] = [[key, one.first, one.queued] for key, one in found]
         return report
 
