@@ -244,6 +244,7 @@ async def test_a_page_is_told_how_many_of_its_requests_to_an_address_wait(crowd:
 async def test_a_page_is_told_which_documents_its_frames_wait_for(crowd: Crowd) -> None:
     inner: dict[str, Any] = {"frameId": "inner", "type": "Document"}
     crowd.own.emit("Page.frameNavigated", {"frame": {"id": "frame", "url": f"{SITE}/"}})
+    crowd.own.ask("download", f"{OTHER}/file", type="Document")  # the page stays
     crowd.own.ask("elsewhere", f"{OTHER}/x", **inner)
     crowd.own.ask("one", f"{SITE}/x", **inner)
     await until(lambda: crowd.own.frames == [["one", f"{SITE}/x", False]])
@@ -268,6 +269,8 @@ async def test_a_page_is_told_which_documents_its_frames_wait_for(crowd: Crowd) 
     crowd.own.emit("Page.frameStoppedLoading", {"frameId": "film"})  # the only end of media
     crowd.own.ask("last", f"{SITE}/x", frameId="last", type="Document")
     await until(lambda: [name for name, *_ in crowd.own.frames] == ["beside", "last"])
+    crowd.own.report("loadingFinished", "last")
+    await until(lambda: [name for name, *_ in crowd.own.frames] == ["beside"])
     crowd.own.emit("Page.frameNavigated", {"frame": {"id": "frame", "url": f"{SITE}/y"}})
     await until(lambda: not crowd.own.frames)
     assert crowd.own.informed == {"frame"}
