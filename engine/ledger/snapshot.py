@@ -105,7 +105,7 @@ class LedgerSnapshot:
         self._pulse_queue: list[TaskId] = []
         self._loaded_at_ns = 0
         self._round = 0
-        self._listed: Stamp | None = None  # of the root, when all its folders became known
+        self._listed: Stamp | None = None  # of the root when it was listed
 
     def __len__(self) -> int:
         return len(self._views)
@@ -124,12 +124,12 @@ class LedgerSnapshot:
         Raises LedgerUnusable; then the state is unknown, and no task counts as removed.
         """
         left, listed = {*self._views, *self._unfinished}, None
-        self._round = 0 if whole else (self._round + 1) % ROUNDS
-        before, self._listed = self._listed, None
-        if (root := self._root_stamp()) is not None and root == before and self._round:
-            left, listed = set(), [*left]  # the same folders as in the last list
+        turn = 0 if whole else (self._round + 1) % ROUNDS
+        if (root := self._root_stamp()) is not None and root == self._listed and turn:
+            # The same folders as in the last list; some of its tasks may not have been read.
+            left, listed = set(), [*left.union(self._surveyed)]
         changed: list[tuple[int, TaskId, int | None]] = []
-        compared = self._ledger.compare(self._stamps, None if whole else self._choose(), listed)
+        compared = self._ledger.compare(self._stamps, None if whole else self._choose(turn), listed)
         for ids, stamps in chain.from_iterable(slices(compared, 1)):
             left.difference_update(ids)  # no list of all is made: 25 MB for 100,000 at every survey
             for task_id, stamp in stamps:
@@ -144,8 +144,7 @@ class LedgerSnapshot:
             self._forget(task_id)
         changed.sort(key=itemgetter(0), reverse=True)
         self._surveyed = {task_id: mark for _, task_id, mark in changed}
-        if self._views.keys() >= self._surveyed.keys():  # the others are read later, or not at all
-            self._listed = root
+        self._round, self._listed = turn, root
         return list(self._surveyed), gone
 
     def _root_stamp(self) -> Stamp | None:
@@ -155,10 +154,11 @@ class LedgerSnapshot:
             return None
         return stamp
 
-    def _choose(self) -> Choose:
-        """Return the choice of the tasks that this routine survey compares."""
-        since = time.time_ns() - YOUNG_NS
-        changeable, stamp, turn = self.changeable, self._stamps.get, self._round
+    def _choose(self, turn: int) -> Choose:
+        """Return the choice of the tasks that a routine survey compares."""
+        since, stamp = time.time_ns() - YOUNG_NS, self._stamps.get
+        unread = {one for one, mark in self._surveyed.items() if stamp(one) != mark}
+        always = self.changeable | unread
 
         def choose(ids: list[TaskId]) -> list[TaskId]:
             return [
@@ -167,7 +167,7 @@ class LedgerSnapshot:
                 if hash(one) % ROUNDS == turn
                 or (mark := stamp(one)) is None
                 or mark & _TIME > since
-                or one in changeable
+                or one in always
             ]
 
         return choose

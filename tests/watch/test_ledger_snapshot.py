@@ -126,8 +126,8 @@ def routine(snapshot: LedgerSnapshot) -> list[TaskId]:
     return snapshot.survey(whole=False)[0]
 
 
-def rewrite_long_ago(root: Path, number: int) -> None:
-    place = write_meta(root, number, "COMPLETED", note="written again") / "meta.json"
+def rewrite_long_ago(root: Path, number: int, note: str = "written again") -> None:
+    place = write_meta(root, number, "COMPLETED", note=note) / "meta.json"
     os.utime(place, (1_700_000_000, 1_700_000_000))
 
 
@@ -135,9 +135,14 @@ def test_routine_surveys_compare_each_ended_task_once_a_round(tmp_path: Path) ->
     snapshot = known_for_long(tmp_path, ["COMPLETED"] * 60)
     for number in range(60):
         rewrite_long_ago(tmp_path, number)
-    parts = [routine(snapshot) for _ in range(ROUNDS)]
+    parts: list[list[TaskId]] = []
+    for _ in range(ROUNDS):
+        parts.append(routine(snapshot))
+        snapshot.load(parts[-1])
     assert sorted(chain.from_iterable(parts)) == [task_id(number) for number in range(60)]
     assert max(map(len, parts)) < 60
+    for number in range(60):
+        rewrite_long_ago(tmp_path, number, "once more")
     assert len(snapshot.survey()[0]) == 60, "a whole survey compares all"
 
 
@@ -198,6 +203,20 @@ def test_a_new_task_that_was_named_and_not_read_is_named_again(tmp_path: Path) -
     os.utime(tmp_path, (1_700_000_000,) * 2)
     for _ in range(ROUNDS):
         assert task_id(1) in routine(snapshot)
+
+
+def test_a_changed_task_that_was_named_and_not_read_is_named_again(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"])
+    rewrite_long_ago(tmp_path, 0)
+    assert task_id(0) in snapshot.survey()[0]
+    for _ in range(ROUNDS):
+        assert task_id(0) in routine(snapshot)
+
+
+def test_a_cleared_snapshot_lists_the_root_again(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"])
+    assert snapshot.clear() == (task_id(0),)
+    assert routine(snapshot) == [task_id(0)]
 
 
 SIZES = st.integers(0, 2**63)

@@ -142,9 +142,11 @@ class RequestQueue:
         session.on("Network.responseReceived", self._on_answer)
         for end in ("Network.loadingFinished", "Network.loadingFailed"):
             session.on(end, self._on_end)
-        session.on("Page.frameDetached", lambda event: self._leave(str(event["frameId"])))
+        session.on(
+            "Page.frameDetached", lambda event: self._forget_documents(str(event["frameId"]))
+        )
         session.on("Page.frameStoppedLoading", self._on_stopped)
-        session.on("Page.frameNavigated", self._on_document)
+        session.on("Page.frameNavigated", self._on_navigated)
 
     @property
     def is_waiting(self) -> bool:
@@ -193,7 +195,7 @@ class RequestQueue:
         before = self._take(request_id)  # a redirect has the id of the request that led there
         request = _Request(event, before if "redirectResponse" in event else None)
         if request.kind == "Document" and before is None:
-            self._leave(request.frame_id)
+            self._forget_documents(request.frame_id)
         if self._is_in_frame(request) or (before is not None and self._is_in_frame(before)):
             self._inform(request)
         if request_id in self._early:
@@ -226,19 +228,19 @@ class RequestQueue:
         if request is not None and (request.queued or self._is_in_frame(request)):
             self._inform(request)
 
-    def _on_document(self, event: dict[str, Any]) -> None:
+    def _on_navigated(self, event: dict[str, Any]) -> None:
         """Handle a new document: in the main frame, it ends all of the document before."""
         frame = event["frame"]
         if str(frame["id"]) != self._frame_id:
             return
-        self._leave(*{one.frame_id for one in self._in_frames().values()})
+        self._forget_documents(*{one.frame_id for one in self._in_frames().values()})
         self._site = _site_of(str(frame["url"]))
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
         """End the document of a frame that has stopped: of media, the end is not reported."""
-        self._leave(str(event["frameId"]), answered=True)
+        self._forget_documents(str(event["frameId"]), answered=True)
 
-    def _leave(self, *frame_ids: str, answered: bool = False) -> None:
+    def _forget_documents(self, *frame_ids: str, answered: bool = False) -> None:
         """Forget the documents that these frames wait for; their end may not be reported."""
         for request_id, request in self._in_frames().items():
             if request.frame_id in frame_ids and (request.answered or not answered):
