@@ -45,7 +45,7 @@ from engine.model.records import (
 )
 
 T = TypeVar("T")
-Choose = Callable[[list[TaskId]], list[TaskId]]
+Compared = tuple[list[TaskId], list[tuple[TaskId, Stamp | None]]]
 
 COMPARED_AT_ONCE = 128  # tasks: half a millisecond of a scan with an open root folder
 MOST_REREAD = 100  # unreadable tasks of a list that are read a second time
@@ -55,6 +55,18 @@ DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, plus its states and ids
 
 def _is_record(entry: TaskRecord | Unreadable | None) -> bool:
     return isinstance(entry, TaskRecord)
+
+
+def _compared_at_once(root: Folder) -> int:
+    # On Windows each stamp takes longer, and pauses come only between parts.
+    return AT_ONCE if root.fd is None else COMPARED_AT_ONCE
+
+
+def _news(
+    root: Folder, ids: list[TaskId], known: Mapping[TaskId, int | None]
+) -> list[tuple[TaskId, Stamp | None]]:
+    same = listing.have_stamps(root, ids, list(map(known.get, ids)))
+    return [] if same else list(listing.stamps_of(root, ids))
 
 
 class LedgerReader:
@@ -161,26 +173,29 @@ class LedgerReader:
                 yield from listing.stamps(root)
 
     def compare(
-        self,
-        known: Mapping[TaskId, int | None],
-        choose: Choose | None = None,
-        listed: Sequence[TaskId] | None = None,
-    ) -> Iterator[tuple[list[TaskId], list[tuple[TaskId, Stamp | None]]]]:
+        self, known: Mapping[TaskId, int | None], chosen: Collection[TaskId] | None = None
+    ) -> Iterator[Compared]:
         """Yield all tasks in small parts: their ids, and the stamps of a part that is not as
-        `known`, by packed stamps. With `choose`, only the stamps of the tasks that it returns;
-        with `listed`, these tasks instead of all."""
+        `known`, by packed stamps. With `chosen`, only the stamps of these and of unknown tasks."""
         root = self._open_root()
         if root is not None:
             with root:
-                # On Windows each stamp takes longer, and pauses come only between parts.
-                most = AT_ONCE if root.fd is None else COMPARED_AT_ONCE
-                parts: Iterator[list[TaskId]] = listing.folders(root, most)
-                if listed is not None:
-                    parts = ([*listed[at : at + most]] for at in range(0, len(listed), most))
-                for ids in parts:
-                    some = ids if choose is None else choose(ids)
-                    same = listing.have_stamps(root, some, list(map(known.get, some)))
-                    yield ids, [] if same else list(listing.stamps_of(root, some))
+                for ids in listing.folders(root, _compared_at_once(root)):
+                    some = ids
+                    if chosen is not None:
+                        some = [one for one in ids if one in chosen or one not in known]
+                    yield ids, _news(root, some, known)
+
+    def compare_only(
+        self, chosen: Collection[TaskId], known: Mapping[TaskId, int | None]
+    ) -> Iterator[Compared]:
+        """Compare these tasks as `compare` does, without a list of the folders."""
+        root = self._open_root()
+        if root is not None:
+            with root:
+                left = iter(chosen)
+                while ids := list(islice(left, _compared_at_once(root))):
+                    yield ids, _news(root, ids, known)
 
     def root_stamp(self) -> Stamp | None:
         """Stamp of the root, which changes with each folder that is made in it or removed."""

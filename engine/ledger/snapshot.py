@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from engine.ledger.listing import Make, packed, slices
 from engine.ledger.meta import interned
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
-from engine.ledger.reader import Choose, LedgerReader
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError
 from engine.model.records import (
     ENVELOPE,
@@ -41,7 +41,8 @@ SETTLED_S = 1.0  # without a failed read for this long, the record counts as set
 UNSTABLE_S = 60.0
 VERDICT_S = 3.0  # maximum age of a verdict on an owner
 PULSE_TASKS = 500  # live tasks read in one pulse
-ROUNDS = 6  # routine surveys in which each ended task is compared once
+ENDED_AT_ONCE = 800  # ended tasks that a routine survey compares, about 6 ms
+ROUNDS = 24  # most routine surveys until each ended task was compared
 COARSE_NS = 2 * 10**9  # resolution of the times of a folder
 YOUNG_NS = 60 * 10**9  # a record that was written within this time is compared in each
 _TIME = 2**64 - 1  # of a packed stamp
@@ -95,16 +96,18 @@ class LedgerSnapshot:
         runs: Runs | None = None,
     ) -> None:
         self._ledger, self._ours, self._make = ledger, ours, make
+        self._root = os.path.join(ledger.root, "")  # joined once: each pulse reads all live tasks
         self._owners = Owners(ledger.root, ledger.lease, runs)
         self._views: dict[TaskId, TaskView] = {}
         self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
         self._unfinished: set[TaskId] = set()
         self._unstable: dict[TaskId, _ReadTimes] = {}  # of records that became unreadable
+        self._young: set[TaskId] = set()  # written just before they were read, or unreadable
         self._surveyed: dict[TaskId, int | None] = {}
+        self._survey_queue: list[TaskId] = []
         self._pulse_queue: list[TaskId] = []
         self._loaded_at_ns = 0
-        self._round = 0
         self._listed: Stamp | None = None  # of the root when it was listed
 
     def __len__(self) -> int:
@@ -118,18 +121,19 @@ class LedgerSnapshot:
     def survey(self, *, whole: bool = True) -> tuple[list[TaskId], tuple[TaskId, ...]]:
         """List all folders once: ids to read, newest first, and the removed ones.
 
-        Unless `whole`, the survey is routine: of the ended tasks, whose records are final, it
-        compares one in ROUNDS, in turn. All of 10,000 each 5 s took 1.3 % of a processor.
+        Unless `whole`, the survey is routine: ended tasks, whose records are final, are compared
+        in turn. All of 10,000 each 5 s took 1.3 % of a processor.
 
         Raises LedgerUnusable; then the state is unknown, and no task counts as removed.
         """
-        left, listed = {*self._views, *self._unfinished}, None
-        turn = 0 if whole else (self._round + 1) % ROUNDS
-        if (root := self._root_stamp()) is not None and root == self._listed and turn:
-            # The same folders as in the last list; some of its tasks may not have been read.
-            left, listed = set(), [*left.union(self._surveyed)]
+        root, left = self._root_stamp(), set[TaskId]()
+        chosen = None if whole else self._choose()
+        if chosen is not None and root is not None and root == self._listed:
+            compared = self._ledger.compare_only(chosen, self._stamps)  # the same folders
+        else:
+            left.update(self._views, self._unfinished)
+            compared = self._ledger.compare(self._stamps, chosen)
         changed: list[tuple[int, TaskId, int | None]] = []
-        compared = self._ledger.compare(self._stamps, None if whole else self._choose(turn), listed)
         for ids, stamps in chain.from_iterable(slices(compared, 1)):
             left.difference_update(ids)  # no list of all is made: 25 MB for 100,000 at every survey
             for task_id, stamp in stamps:
@@ -144,7 +148,7 @@ class LedgerSnapshot:
             self._forget(task_id)
         changed.sort(key=itemgetter(0), reverse=True)
         self._surveyed = {task_id: mark for _, task_id, mark in changed}
-        self._round, self._listed = turn, root
+        self._listed = root
         return list(self._surveyed), gone
 
     def _root_stamp(self) -> Stamp | None:
@@ -154,23 +158,18 @@ class LedgerSnapshot:
             return None
         return stamp
 
-    def _choose(self, turn: int) -> Choose:
-        """Return the choice of the tasks that a routine survey compares."""
-        since, stamp = time.time_ns() - YOUNG_NS, self._stamps.get
-        unread = {one for one, mark in self._surveyed.items() if stamp(one) != mark}
-        always = self.changeable | unread
-
-        def choose(ids: list[TaskId]) -> list[TaskId]:
-            return [
-                one
-                for one in ids
-                if hash(one) % ROUNDS == turn
-                or (mark := stamp(one)) is None
-                or mark & _TIME > since
-                or one in always
-            ]
-
-        return choose
+    def _choose(self) -> set[TaskId]:
+        """Return the known tasks that a routine survey compares."""
+        stamp, since = self._stamps.get, time.time_ns() - YOUNG_NS
+        self._young = {one for one in self._young if (stamp(one) or _TIME) & _TIME > since}
+        unread = {one for one, mark in self._surveyed.items() if stamp(one, 0) != mark}
+        if not self._survey_queue:
+            self._survey_queue = list(self._stamps)
+            self._listed = None  # list the root once a round, whatever its stamp
+        number = max(ENDED_AT_ONCE, len(self._stamps) // ROUNDS)
+        turn = {one for one in self._survey_queue[-number:] if one in self._stamps}
+        del self._survey_queue[-number:]
+        return turn | unread | self._young | self.changeable
 
     def list_ids(self) -> list[TaskId]:
         """All task ids, in no order: for the first read of a large ledger."""
@@ -235,8 +234,16 @@ class LedgerSnapshot:
 
     def _add_new(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
-        self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
+        self._keep_stamp(task_id, entry, mark)
         return self._view(task_id, entry)
+
+    def _keep_stamp(self, task_id: TaskId, entry: Entry, mark: int | None) -> None:
+        if isinstance(entry, Unreadable):
+            # A stamp does not show rights or a failing disk: read again at every survey.
+            mark = None
+        self._stamps[task_id] = mark
+        if (mark or _TIME) & _TIME > time.time_ns() - YOUNG_NS:
+            self._young.add(task_id)
 
     def refresh(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
@@ -251,8 +258,7 @@ class LedgerSnapshot:
                 task_id = TaskId(entry.task_id)
                 del left[task_id]
                 self._unfinished.discard(task_id)
-                # A stamp does not show rights or a failing disk: read again at every survey.
-                self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
+                self._keep_stamp(task_id, entry, mark)
                 self._show(task_id, self._checked_view(task_id, entry, mark), views)
         return Difference(tuple(views), tuple(filter(self._is_gone, left)))
 
@@ -425,7 +431,7 @@ class LedgerSnapshot:
 
     def _events_size(self, task_id: TaskId) -> int:
         try:
-            return os.lstat(os.path.join(self._ledger.root, task_id, EVENTS_NAME)).st_size
+            return os.lstat(f"{self._root}{task_id}{os.sep}{EVENTS_NAME}").st_size
         except OSError:
             return 0
 
@@ -452,6 +458,7 @@ class LedgerSnapshot:
     def _forget(self, task_id: TaskId) -> None:
         self._views.pop(task_id, None)
         self._stamps.pop(task_id, None)
+        self._young.discard(task_id)
         self._live.pop(task_id, None)
         self._unfinished.discard(task_id)
         self._unstable.pop(task_id, None)

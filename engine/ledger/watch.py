@@ -311,6 +311,7 @@ class Watch:
         *,
         scan_s: float = 5.0,
         poll_s: float = 1.5,
+        gone_s: float = GONE_S,
         open_watcher: Callable[[], DirectoryWatcher] = open_watcher,
         notice_check: Callable[[Path], str] = unreliable_notices,
     ) -> None:
@@ -318,7 +319,7 @@ class Watch:
         self.state = "live"
         self.reason = ""
         self.lasting_fault = ""
-        self._period = {"live": scan_s, "polling": poll_s, "gone": GONE_S, "silent": GONE_S}
+        self._period = {"live": scan_s, "polling": poll_s, "gone": gone_s, "silent": GONE_S}
         self._queue = ChangeQueue()
         self._watch_set = WatchSet(root, self._queue, open_watcher, notice_check)
         self._maintainer: asyncio.Task[None] | None = None

@@ -97,6 +97,7 @@ def _text(raw: Mapping[str, Any], name: str) -> str:
 
 
 ENDED_LATELY_MS: Final = 24 * 3600 * 1000
+ABSENT_S: Final = 5.0  # how often to look for the folder of the task runs
 
 
 class GoalFeed:
@@ -104,7 +105,8 @@ class GoalFeed:
 
     def __init__(self, runs: TaskRuns, root: Path) -> None:
         self._runs, self._root = runs, root
-        self._watch = Watch(root)
+        # Without a contract there is no folder. Runs of this process are reported by `nudge`.
+        self._watch = Watch(root, gone_s=ABSENT_S)
         self._stamps: dict[TaskId, Stamp | None] = {}
         self._shown: dict[TaskId, TaskView] = {}
         self._called = False
@@ -135,7 +137,9 @@ class GoalFeed:
         try:
             while not self._closed.is_set():
                 changes = await self._watch.changes()
-                views, gone = await asyncio.to_thread(self._look, changes)
+                views, gone = list[TaskView](), list[TaskId]()
+                if changes.ids or self._shown or self._watch.state != "gone":
+                    views, gone = await asyncio.to_thread(self._look, changes)
                 if views or gone or self._called:
                     self._called = False
                     number = len(self._shown)

@@ -30,7 +30,7 @@ PART = 500
 MANY_AT_ONCE = 2_000  # for larger ledgers: each part costs a thread switch
 MANY = 20_000
 PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as people read numbers
-SLOW_PULSE_S = 0.5  # after QUIET_ROUNDS in a row without a change, until the next change
+SLOW_PULSE_S = 0.5  # until two looks in a row find a change, and again after QUIET_ROUNDS
 QUIET_ROUNDS = 2  # of all live tasks, whose first may have begun before the last change
 COMPLETED = 100  # rows of one answer whose events may be read, for progress outside their records
 NOTHING = Difference()
@@ -53,6 +53,31 @@ class Batch(msgspec.Struct, frozen=True):
         """Return whether the batch holds a change, or the removal, of any of these tasks."""
         found = [view.entry.task_id for view in self.views if view.entry.task_id in ids]
         return bool(found) or any(task_id in ids for task_id in self.gone)
+
+
+class PulsePace:
+    """Pause between two looks at live tasks.
+
+    Slow for tasks that change less often than they are looked at: other programs write each second.
+    """
+
+    def __init__(self) -> None:
+        self._quiet = 0
+        self._changed = False
+
+    def hurry(self) -> float:
+        """Return the longest pause after a change that was noticed in another way."""
+        self._quiet = 0
+        return PULSE_S
+
+    def after(self, changed: bool, is_round_over: bool) -> float:
+        """Return the pause after a look that found, or did not find, a change."""
+        if changed and self._changed:
+            self._quiet = 0
+        elif not changed:
+            self._quiet += is_round_over
+        self._changed = changed
+        return PULSE_S if self._quiet < QUIET_ROUNDS else SLOW_PULSE_S
 
 
 class Feed:
@@ -135,7 +160,7 @@ class Feed:
         if watch is None:
             return
         await watch.start()
-        told, pulse_at, quiet = "", time.monotonic(), 0
+        told, pulse_at, pace = "", time.monotonic(), PulsePace()
         try:
             while not self._closed.is_set():
                 changes = await watch.changes(self._patience_s(pulse_at))
@@ -143,15 +168,14 @@ class Feed:
                 for look in self._looks(changes, pulse):
                     difference = await self._looked(look, watch)
                     if difference.views or difference.gone:
-                        quiet, changed = 0, True
+                        changed = True
                         yield self._batch(difference)
                     if self._closed.is_set():
                         return
                 if pulse:
-                    quiet += self._snapshot.is_round_over and not changed
-                    pulse_at = began + (PULSE_S if quiet < QUIET_ROUNDS else SLOW_PULSE_S)
-                elif not quiet:
-                    pulse_at = min(pulse_at, began + PULSE_S)
+                    pulse_at = began + pace.after(changed, self._snapshot.is_round_over)
+                elif changed:
+                    pulse_at = min(pulse_at, began + pace.hurry())
                 if watch.state != told or self._called:
                     told, self._called = watch.state, False
                     yield self._batch(NOTHING)

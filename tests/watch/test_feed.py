@@ -20,7 +20,7 @@ from engine.ledger.snapshot import Difference
 from engine.ledger.watch import Changes, Watch
 from engine.model.errors import TaskNotFound
 from engine.model.records import TaskId, Units
-from engine.service.feed import PART, PULSE_S, SLOW_PULSE_S, Batch, Feed
+from engine.service.feed import PART, PULSE_S, SLOW_PULSE_S, Batch, Feed, PulsePace
 from tests.support.engines import opened
 from tests.support.task_folders import elsewhere, task_id, write_meta
 from tests.watch.readers import SOON_S, Reader, reading
@@ -100,7 +100,9 @@ class Patient(Watch):
             await self.noted.wait_for(lambda: bool(self.waits) and condition(self.waits[-1]))
 
 
-async def test_live_tasks_are_looked_at_half_as_often_until_one_changes(tmp_path: Path) -> None:
+async def test_live_tasks_are_looked_at_half_as_often_until_they_change_often(
+    tmp_path: Path,
+) -> None:
     folder = write_meta(tmp_path, 1)
     watch = Patient(tmp_path)
     feed = Feed(LedgerReader(tmp_path), watch, ours=lambda _: False)
@@ -108,15 +110,38 @@ async def test_live_tasks_are_looked_at_half_as_often_until_one_changes(tmp_path
     running = asyncio.create_task(reader.run())
     try:
         await watch.until(lambda wait: wait > PULSE_S)
-        line = {"ts": 1, "kind": "progress", "data": {"unitsDone": 3, "unitsTotal": 9}}
-        (folder / "events.jsonl").write_text(json.dumps(line) + "\n")
-        await reader.until(lambda: reader.views[TaskId(task_id(1))].units == Units(3, 9))
+
+        def shows(done: int) -> Callable[[], bool]:
+            line = {"ts": 1, "kind": "progress", "data": {"unitsDone": done, "unitsTotal": 9}}
+            with (folder / "events.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            return lambda: reader.views[TaskId(task_id(1))].units == Units(done, 9)
+
+        await reader.until(shows(3))
+        await reader.until(shows(4))
         await watch.until(lambda wait: 0 < wait <= PULSE_S)
         assert max(watch.waits) <= SLOW_PULSE_S
     finally:
         await feed.close()
         async with asyncio.timeout(SOON_S):
             await running
+
+
+def test_a_change_at_each_second_look_does_not_make_looks_more_frequent() -> None:
+    pace = PulsePace()
+    assert [pace.after(False, True) for _ in range(3)] == [PULSE_S, SLOW_PULSE_S, SLOW_PULSE_S]
+    assert {pace.after(bool(turn % 2), True) for turn in range(20)} == {SLOW_PULSE_S}
+    assert pace.after(True, True) == PULSE_S, "it changed at two looks in a row"
+    assert [pace.after(False, False) for _ in range(9)] == [PULSE_S] * 9, "no round is over"
+    assert [pace.after(False, True) for _ in range(2)] == [PULSE_S, SLOW_PULSE_S]
+
+
+def test_a_notice_of_a_change_makes_looks_frequent_at_once() -> None:
+    pace = PulsePace()
+    for _ in range(3):
+        pace.after(False, True)
+    assert pace.hurry() == PULSE_S
+    assert [pace.after(False, True) for _ in range(2)] == [PULSE_S, SLOW_PULSE_S]
 
 
 async def test_pulses_slow_down_only_after_rounds_of_all_live_tasks(

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from engine.ledger import listing
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reader import LedgerReader
-from engine.ledger.snapshot import ROUNDS, LedgerSnapshot
+from engine.ledger.snapshot import LedgerSnapshot
 from engine.model.records import Stamp, TaskId
 from tests.support.engines import opened
 from tests.support.task_folders import task_id, write_meta
@@ -110,6 +111,16 @@ def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: P
     assert snapshot.survey() == ([task_id(4)], ())
 
 
+TURNS = 6
+
+
+@pytest.fixture(autouse=True)
+def _in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Routine surveys compare all ended tasks of a small ledger in TURNS."""
+    monkeypatch.setattr("engine.ledger.snapshot.ENDED_AT_ONCE", 1)
+    monkeypatch.setattr("engine.ledger.snapshot.ROUNDS", TURNS)
+
+
 def known_for_long(root: Path, statuses: list[str]) -> LedgerSnapshot:
     """A snapshot of tasks and of a root that were written an hour ago."""
     folders = [write_meta(root, number, status) for number, status in enumerate(statuses)]
@@ -136,7 +147,7 @@ def test_routine_surveys_compare_each_ended_task_once_a_round(tmp_path: Path) ->
     for number in range(60):
         rewrite_long_ago(tmp_path, number)
     parts: list[list[TaskId]] = []
-    for _ in range(ROUNDS):
+    for _ in range(TURNS):
         parts.append(routine(snapshot))
         snapshot.load(parts[-1])
     assert sorted(chain.from_iterable(parts)) == [task_id(number) for number in range(60)]
@@ -148,7 +159,7 @@ def test_routine_surveys_compare_each_ended_task_once_a_round(tmp_path: Path) ->
 
 def test_each_routine_survey_compares_live_and_just_written_tasks(tmp_path: Path) -> None:
     snapshot = known_for_long(tmp_path, ["RUNNING", "COMPLETED"])
-    for turn in range(ROUNDS):
+    for turn in range(TURNS):
         write_meta(tmp_path, 0, "RUNNING", phase=f"turn {turn}")
         os.utime(tmp_path / task_id(0) / "meta.json", (1_700_000_000 + turn,) * 2)
         named = routine(snapshot)
@@ -156,7 +167,7 @@ def test_each_routine_survey_compares_live_and_just_written_tasks(tmp_path: Path
         snapshot.load(named)
     write_meta(tmp_path, 1, "COMPLETED")
     snapshot.load(snapshot.survey()[0])  # known as written just now
-    for turn in range(ROUNDS):
+    for turn in range(TURNS):
         write_meta(tmp_path, 1, "COMPLETED", note=f"turn {turn}")
         named = routine(snapshot)
         assert task_id(1) in named
@@ -165,7 +176,7 @@ def test_each_routine_survey_compares_live_and_just_written_tasks(tmp_path: Path
 
 def test_each_routine_survey_sees_new_and_removed_folders(tmp_path: Path) -> None:
     snapshot = known_for_long(tmp_path, ["COMPLETED"] * 5)
-    for turn in range(ROUNDS):
+    for turn in range(TURNS):
         new, old = 10 + turn, turn if turn < 5 else 10
         write_meta(tmp_path, new, "COMPLETED")
         shutil.rmtree(tmp_path / task_id(old))
@@ -188,7 +199,7 @@ def test_a_root_that_changed_just_now_is_listed_in_each_survey(tmp_path: Path) -
 def test_a_whole_survey_lists_the_root_whatever_its_time(tmp_path: Path) -> None:
     snapshot = known_for_long(tmp_path, ["COMPLETED"])
     at_ns = tmp_path.stat().st_mtime_ns
-    for number in range(1, ROUNDS):
+    for number in range(1, TURNS):
         routine(snapshot)
         write_meta(tmp_path, number, "COMPLETED")
         os.utime(tmp_path, ns=(at_ns, at_ns))
@@ -197,19 +208,52 @@ def test_a_whole_survey_lists_the_root_whatever_its_time(tmp_path: Path) -> None
         snapshot.load(named)
 
 
+def test_the_root_is_listed_once_a_round_whatever_its_time(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * TURNS)
+    at_ns = tmp_path.stat().st_mtime_ns
+    routine(snapshot)
+    write_meta(tmp_path, 50, "COMPLETED")
+    os.utime(tmp_path, ns=(at_ns, at_ns))
+    named = [task_id(50) in routine(snapshot) for _ in range(TURNS)]
+    assert named == [False] * (TURNS - 1) + [True]
+
+
+def test_the_first_routine_survey_of_a_large_ledger_compares_all(tmp_path: Path) -> None:
+    for number in range(20):
+        aged(write_meta(tmp_path, number, "FAILED"))
+    snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
+    snapshot.load_new(snapshot.list_ids())
+    for number in range(20):
+        write_meta(tmp_path, number, "FAILED", note="another program wrote into an ended task")
+    assert len(routine(snapshot)) == 20
+
+
+def test_each_routine_survey_names_an_unreadable_record(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * TURNS)
+    routine(snapshot)  # the first turn of a round
+    folder = write_meta(tmp_path, 90)
+    (folder / "meta.json").write_text("{")
+    for place in (folder / "meta.json", tmp_path):
+        os.utime(place, (1_700_000_000,) * 2)
+    for _ in range(TURNS):
+        snapshot.refresh([TaskId(task_id(90))])  # after a notice
+        assert task_id(90) in routine(snapshot)
+
+
 def test_a_new_task_that_was_named_and_not_read_is_named_again(tmp_path: Path) -> None:
-    snapshot = known_for_long(tmp_path, ["COMPLETED"])
-    write_meta(tmp_path, 1, "COMPLETED")
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * TURNS)
+    write_meta(tmp_path, 50, "COMPLETED")
+    (tmp_path / task_id(51)).mkdir()
     os.utime(tmp_path, (1_700_000_000,) * 2)
-    for _ in range(ROUNDS):
-        assert task_id(1) in routine(snapshot)
+    for _ in range(TURNS):
+        assert {task_id(50), task_id(51)} == {*routine(snapshot)}
 
 
 def test_a_changed_task_that_was_named_and_not_read_is_named_again(tmp_path: Path) -> None:
-    snapshot = known_for_long(tmp_path, ["COMPLETED"])
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * TURNS)
     rewrite_long_ago(tmp_path, 0)
     assert task_id(0) in snapshot.survey()[0]
-    for _ in range(ROUNDS):
+    for _ in range(TURNS):
         assert task_id(0) in routine(snapshot)
 
 
