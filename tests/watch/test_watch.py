@@ -255,7 +255,9 @@ async def test_an_overflow_triggers_a_scan(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(gate, "on_change", lambda name: blocked.wait(200))
         write_meta(tmp_path, 1)
         limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-        for number in range(limit // 2 + 200):  # nobody reads: two events each
+        # Two events each, twice the limit: a thread that wakes late takes thousands in one read,
+        # before it meets the record's and is blocked.
+        for number in range(limit):
             place = tmp_path / f"x{number % 2}"
             place.touch()
             place.unlink()
