@@ -314,7 +314,9 @@ def link_or(error: OSError) -> str:
 def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
     if not HAS_DIR_FD:
         with root.enter(task_id) as folder:
-            return folder.read(META_NAME, meta.META_CAP), _stamp_of(folder.facts(META_NAME))
+            # The stamp first: of a file that is replaced in between, it is the older one.
+            mark = _stamp_of(folder.facts(META_NAME))
+            return folder.read(META_NAME, meta.META_CAP), mark
     try:
         fd = _open_meta(root.fd, task_id)
     except OSError as error:

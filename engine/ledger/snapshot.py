@@ -105,7 +105,8 @@ class LedgerSnapshot:
         self._unstable: dict[TaskId, _ReadTimes] = {}  # of records that became unreadable
         self._young: set[TaskId] = set()  # written just before they were read, or unreadable
         self._surveyed: dict[TaskId, int | None] = {}
-        self._survey_queue: list[TaskId] = []
+        self._survey_queue: list[TaskId] = []  # of a round of routine surveys
+        self._survey_size = ENDED_AT_ONCE
         self._pulse_queue: list[TaskId] = []
         self._loaded_at_ns = 0
         self._listed: Stamp | None = None  # of the root when it was listed
@@ -142,13 +143,15 @@ class LedgerSnapshot:
                 if news and not self._restore_stamp(task_id, stamp):
                     changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
         self._loaded_at_ns = 0
+        self._listed = root
+        if chosen is not None:
+            del self._survey_queue[-self._survey_size :]
         left = {task_id for task_id in left if not self._awaits_folder(task_id)}
         gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
         for task_id in left:
             self._forget(task_id)
         changed.sort(key=itemgetter(0), reverse=True)
         self._surveyed = {task_id: mark for _, task_id, mark in changed}
-        self._listed = root
         return list(self._surveyed), gone
 
     def _root_stamp(self) -> Stamp | None:
@@ -165,10 +168,9 @@ class LedgerSnapshot:
         unread = {one for one, mark in self._surveyed.items() if stamp(one, 0) != mark}
         if not self._survey_queue:
             self._survey_queue = list(self._stamps)
+            self._survey_size = max(ENDED_AT_ONCE, -(-len(self._stamps) // ROUNDS))
             self._listed = None  # list the root once a round, whatever its stamp
-        number = max(ENDED_AT_ONCE, len(self._stamps) // ROUNDS)
-        turn = {one for one in self._survey_queue[-number:] if one in self._stamps}
-        del self._survey_queue[-number:]
+        turn = {one for one in self._survey_queue[-self._survey_size :] if one in self._stamps}
         return turn | unread | self._young | self.changeable
 
     def list_ids(self) -> list[TaskId]:
@@ -185,7 +187,7 @@ class LedgerSnapshot:
         gone = tuple(task_id for task_id in self._views if not self._awaits_folder(task_id))
         for task_id in (*gone, *self._unfinished):
             self._forget(task_id)
-        self._listed = None
+        self._surveyed, self._survey_queue, self._listed = {}, [], None
         return gone
 
     def load(self, task_ids: Iterable[TaskId]) -> Difference:
@@ -234,13 +236,15 @@ class LedgerSnapshot:
 
     def _add_new(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
-        self._keep_stamp(task_id, entry, mark)
-        return self._view(task_id, entry)
+        view = self._view(task_id, entry)
+        self._keep_stamp(view, entry, mark)
+        return view
 
-    def _keep_stamp(self, task_id: TaskId, entry: Entry, mark: int | None) -> None:
-        if isinstance(entry, Unreadable):
+    def _keep_stamp(self, view: TaskView, entry: Entry, mark: int | None) -> None:
+        if isinstance(entry, Unreadable) or isinstance(view.entry, Unreadable):
             # A stamp does not show rights or a failing disk: read again at every survey.
             mark = None
+        task_id = TaskId(entry.task_id)
         self._stamps[task_id] = mark
         if (mark or _TIME) & _TIME > time.time_ns() - YOUNG_NS:
             self._young.add(task_id)
@@ -258,8 +262,9 @@ class LedgerSnapshot:
                 task_id = TaskId(entry.task_id)
                 del left[task_id]
                 self._unfinished.discard(task_id)
-                self._keep_stamp(task_id, entry, mark)
-                self._show(task_id, self._checked_view(task_id, entry, mark), views)
+                view = self._checked_view(task_id, entry, mark)
+                self._keep_stamp(view, entry, mark)
+                self._show(task_id, view, views)
         return Difference(tuple(views), tuple(filter(self._is_gone, left)))
 
     def pulse(self) -> Difference:
@@ -267,9 +272,10 @@ class LedgerSnapshot:
         views: list[TaskView] = []
         for task_id in chain.from_iterable(slices(self._next_round())):
             if self._has_changed(task_id, self._live[task_id]):
-                self._show(
-                    task_id, self._view_with_stale(task_id, self._views[task_id].entry), views
-                )
+                view = self._view_with_stale(task_id, self._views[task_id].entry)
+                if isinstance(view.entry, Unreadable):
+                    self._keep_stamp(view, view.entry, None)
+                self._show(task_id, view, views)
         made = self.refresh((*self._unfinished, *self._unstable))
         return Difference((*views, *made.views), made.gone)
 
@@ -459,6 +465,7 @@ class LedgerSnapshot:
         self._views.pop(task_id, None)
         self._stamps.pop(task_id, None)
         self._young.discard(task_id)
+        self._listed = None  # it may be back before the root's stamp shows that
         self._live.pop(task_id, None)
         self._unfinished.discard(task_id)
         self._unstable.pop(task_id, None)

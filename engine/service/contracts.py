@@ -105,7 +105,7 @@ class GoalFeed:
 
     def __init__(self, runs: TaskRuns, root: Path) -> None:
         self._runs, self._root = runs, root
-        # Without a contract there is no folder. Runs of this process are reported by `nudge`.
+        # Without a contract there is no folder.
         self._watch = Watch(root, gone_s=ABSENT_S)
         self._stamps: dict[TaskId, Stamp | None] = {}
         self._shown: dict[TaskId, TaskView] = {}

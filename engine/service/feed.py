@@ -164,18 +164,19 @@ class Feed:
         try:
             while not self._closed.is_set():
                 changes = await watch.changes(self._patience_s(pulse_at))
-                pulse, changed = (began := time.monotonic()) >= pulse_at, False
+                pulse, changed, noticed = (began := time.monotonic()) >= pulse_at, False, False
                 for look in self._looks(changes, pulse):
                     difference = await self._looked(look, watch)
                     if difference.views or difference.gone:
                         changed = True
+                        noticed |= look != self._snapshot.pulse
                         yield self._batch(difference)
                     if self._closed.is_set():
                         return
+                if noticed:
+                    pulse_at = min(pulse_at, began + pace.hurry())
                 if pulse:
                     pulse_at = began + pace.after(changed, self._snapshot.is_round_over)
-                elif changed:
-                    pulse_at = min(pulse_at, began + pace.hurry())
                 if watch.state != told or self._called:
                     told, self._called = watch.state, False
                     yield self._batch(NOTHING)

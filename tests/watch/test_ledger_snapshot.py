@@ -19,7 +19,8 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import LedgerSnapshot
-from engine.model.records import Stamp, TaskId
+from engine.model.errors import LedgerUnusable
+from engine.model.records import Stamp, TaskId, Unreadable
 from tests.support.engines import opened
 from tests.support.task_folders import task_id, write_meta
 
@@ -255,6 +256,68 @@ def test_a_changed_task_that_was_named_and_not_read_is_named_again(tmp_path: Pat
     assert task_id(0) in snapshot.survey()[0]
     for _ in range(TURNS):
         assert task_id(0) in routine(snapshot)
+
+
+def test_a_round_does_not_grow_longer_when_most_tasks_are_removed(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * 60)
+    routine(snapshot)
+    for number in range(10, 60):
+        shutil.rmtree(tmp_path / task_id(number))
+    assert len(snapshot.survey(whole=False)[1]) == 50
+    for number in range(10):
+        rewrite_long_ago(tmp_path, number)
+    named = set[TaskId]()
+    for _ in range(2 * TURNS):
+        found = routine(snapshot)
+        named.update(found)
+        snapshot.load(found)
+    assert named == {task_id(number) for number in range(10)}
+
+
+def test_a_routine_survey_that_failed_is_repeated(tmp_path: Path) -> None:
+    root = tmp_path / "tasks"
+    root.mkdir()
+    snapshot = known_for_long(root, ["COMPLETED"] * 60)
+    for number in range(60):
+        rewrite_long_ago(root, number)
+    named = routine(snapshot)
+    snapshot.load(named)
+    root.rename(tmp_path / "away")
+    root.write_text("no folder")
+    with pytest.raises(LedgerUnusable):
+        routine(snapshot)
+    root.unlink()
+    (tmp_path / "away").rename(root)
+    for _ in range(TURNS - 1):
+        found = routine(snapshot)
+        named += found
+        snapshot.load(found)
+    assert sorted(named) == [task_id(number) for number in range(60)]
+
+
+def test_tasks_that_were_away_with_their_root_are_named_when_it_is_back(tmp_path: Path) -> None:
+    root = tmp_path / "tasks"
+    root.mkdir()
+    snapshot = known_for_long(root, ["COMPLETED"] * 60)
+    routine(snapshot)
+    root.rename(tmp_path / "away")
+    assert snapshot.refresh([TaskId(task_id(3))]).gone == (task_id(3),)
+    (tmp_path / "away").rename(root)
+    assert routine(snapshot) == [task_id(3)]
+
+
+def test_a_record_that_only_a_strict_reader_refuses_is_named_in_each_survey(tmp_path: Path) -> None:
+    snapshot = known_for_long(tmp_path, ["COMPLETED"] * TURNS)
+    place = write_meta(tmp_path, 90, "RUNNING", pid=2**31 - 1) / "meta.json"
+    place.write_text(place.read_text().replace("{", '{"pid": 1, ', 1))
+    os.utime(place, (1_700_000_000,) * 2)
+    os.utime(tmp_path, (1_700_000_000,) * 2)
+    snapshot.load(routine(snapshot))
+    entry = snapshot.views()[TaskId(task_id(90))].entry
+    assert isinstance(entry, Unreadable)
+    for _ in range(TURNS):
+        assert task_id(90) in routine(snapshot)
+        snapshot.load([TaskId(task_id(90))])
 
 
 def test_a_cleared_snapshot_lists_the_root_again(tmp_path: Path) -> None:
