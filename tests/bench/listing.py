@@ -22,9 +22,9 @@ BEAT_S = 0.005
 
 
 def fill(root: Path, tasks: int) -> None:
-    """Tasks as a user's ledger holds them: nearly all of them ended."""
+    """Tasks as a user's ledger holds them: nearly all of them ended, long ago."""
     for number in range(tasks):
-        write_meta(
+        folder = write_meta(
             root,
             number,
             "COMPLETED" if number % 10 else "FAILED",
@@ -35,6 +35,8 @@ def fill(root: Path, tasks: int) -> None:
             task_nonce=f"1:{number}:abcdef",
             engine={"host": "here", "runner": f"{number:016x}", "units": {"done": 20, "total": 20}},
         )
+        # A scan compares each record that was written within the last minute.
+        os.utime(folder / "meta.json", (1_700_000_060,) * 2)
 
 
 Cost = tuple[float, float]  # wall and CPU seconds
