@@ -62,7 +62,7 @@ def _compared_at_once(root: Folder) -> int:
     return AT_ONCE if root.fd is None else COMPARED_AT_ONCE
 
 
-def _news(
+def _changed_stamps(
     root: Folder, ids: list[TaskId], known: Mapping[TaskId, int | None]
 ) -> list[tuple[TaskId, Stamp | None]]:
     same = listing.have_stamps(root, ids, list(map(known.get, ids)))
@@ -184,7 +184,7 @@ class LedgerReader:
                     some = ids
                     if chosen is not None:
                         some = [one for one in ids if one in chosen or one not in known]
-                    yield ids, _news(root, some, known)
+                    yield ids, _changed_stamps(root, some, known)
 
     def compare_only(
         self, chosen: Collection[TaskId], known: Mapping[TaskId, int | None]
@@ -195,7 +195,7 @@ class LedgerReader:
             with root:
                 left = iter(chosen)
                 while ids := list(islice(left, _compared_at_once(root))):
-                    yield ids, _news(root, ids, known)
+                    yield ids, _changed_stamps(root, ids, known)
 
     def root_stamp(self) -> Stamp | None:
         """Stamp of the root, which changes with each folder that is made in it or removed."""

@@ -97,7 +97,7 @@ def _text(raw: Mapping[str, Any], name: str) -> str:
 
 
 ENDED_LATELY_MS: Final = 24 * 3600 * 1000
-ABSENT_S: Final = 5.0  # how often to look for the folder of the task runs
+ABSENT_S: Final = 5.0  # between two looks for the folder of the runs, which the first run makes
 
 
 class GoalFeed:
@@ -105,7 +105,6 @@ class GoalFeed:
 
     def __init__(self, runs: TaskRuns, root: Path) -> None:
         self._runs, self._root = runs, root
-        # Without a contract there is no folder.
         self._watch = Watch(root, gone_s=ABSENT_S)
         self._stamps: dict[TaskId, Stamp | None] = {}
         self._shown: dict[TaskId, TaskView] = {}
