@@ -6,8 +6,10 @@ several times as much CPU as click, and `--help`, `--version` and completion nee
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final
 
@@ -29,6 +31,15 @@ from engine.model.build_info import build_info
 @place_options
 def octask(**_: Any) -> None:
     """Start, watch and stop browser tasks of the ledger under ~/.openchrome/tasks."""
+
+
+@octask.command("_read-ahead", hidden=True)
+@click.argument("root", type=click.Path(path_type=Path))
+def read_ahead(root: Path) -> None:
+    """Send the records of a large ledger to the process that lists it."""
+    from engine.ledger.read_ahead import send
+
+    send(root, sys.stdout.fileno())
 
 
 # Name -> where the command is, and its help.

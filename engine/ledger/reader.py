@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from engine.ledger import event_search, journal, listing, meta, task_files
 from engine.ledger.event_search import Found, Needle
-from engine.ledger.files import MIB, Folder, Unusable, unusable
+from engine.ledger.files import HAS_DIR_FD, MIB, Folder, Unusable, unusable
 from engine.ledger.lease import Lease
 from engine.ledger.listing import AT_ONCE, packed
 from engine.ledger.machine import wall_ms
@@ -43,6 +44,11 @@ from engine.model.records import (
     UnitTimes,
     Unreadable,
 )
+
+if TYPE_CHECKING:
+    from engine.ledger.read_ahead import ReadAhead
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Compared = tuple[list[TaskId], list[tuple[TaskId, Stamp | None]]]
@@ -149,14 +155,32 @@ class LedgerReader:
             return list(listing.entries(root, ids, self._now_ms(), make))
 
     def ended(
-        self, ids: Collection[str], make: listing.Make = meta.interned
+        self,
+        ids: Collection[str],
+        make: listing.Make = meta.interned,
+        ahead: Mapping[str, bytes] = listing.NOTHING_AHEAD,
     ) -> tuple[list[TaskRecord], list[str]]:
-        """Read those of `ids` that have ended, the fastest way; return the other ids besides."""
+        """Read those of `ids` that have ended, the fastest way; return the other ids besides.
+
+        The files in `ahead` were read before.
+        """
         root = self._open_root()
         if root is None:
             return [], list(ids)
         with root:
-            return listing.ended(root, ids, make)
+            return listing.ended(root, ids, make, ahead)
+
+    def read_ahead(self) -> ReadAhead | None:
+        """Start to read all files in a child process; None where that is not possible."""
+        if not HAS_DIR_FD:
+            return None
+        from engine.ledger.read_ahead import ReadAhead  # for large ledgers alone, not on Windows
+
+        try:
+            return ReadAhead(self.root)
+        except OSError as error:
+            log.warning("no process to read ahead of the list: %s", error)
+            return None
 
     def folders(self, at_once: int) -> Iterator[list[TaskId]]:
         """Yield all task ids in no order, in lists of `at_once`, without opening the folders."""
