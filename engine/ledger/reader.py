@@ -21,6 +21,7 @@ from engine.ledger.listing import AT_ONCE, packed
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import Mark, mark_of, read_meta, read_stable
 from engine.ledger.result_assembly import GeneratedStream, JoinedResult, assemble, head_apart
+from engine.model.control_groups import processors
 from engine.model.errors import (
     EngineError,
     LedgerMissing,
@@ -171,8 +172,11 @@ class LedgerReader:
             return listing.ended(root, ids, make, ahead)
 
     def read_ahead(self) -> ReadAhead | None:
-        """Start to read all files in a child process; None where that is not possible."""
-        if not HAS_DIR_FD:
+        """Start to read all files in a child process; None where that is not possible.
+
+        With one processor it would take longer.
+        """
+        if not HAS_DIR_FD or processors() < 2:
             return None
         from engine.ledger.read_ahead import ReadAhead  # for large ledgers alone, not on Windows
 

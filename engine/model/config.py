@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.model.control_groups import processors
 from engine.model.errors import LedgerUnusable
 from engine.model.proxies import DefaultProxy
 
@@ -14,8 +15,8 @@ VERSION = "0.1.0"
 
 
 def default_slots() -> int:
-    """Return half the cores, at least two: one browser page uses about one core."""
-    return max(2, (os.cpu_count() or 2) // 2)
+    """Return half the processors, at least two: one browser page uses about one of them."""
+    return max(2, int(processors() / 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ TASKS = 3 * read_ahead.SENT_AT_ONCE + 5
 IDS = sorted(TaskId(task_id(number)) for number in range(TASKS))
 
 
+@pytest.fixture(autouse=True)
+def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.ledger.reader.processors", lambda: 2.0)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for number in range(TASKS):
@@ -255,6 +260,13 @@ def test_a_reader_that_is_gone_ends_what_is_sent(root: Path) -> None:
     with pytest.raises(BrokenPipeError):
         send(root, write)
     os.close(write)
+
+
+def test_one_processor_reads_faster_without_a_child(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.ledger.reader.processors", lambda: 1.5)
+    assert LedgerReader(root).read_ahead() is None
 
 
 async def test_a_small_ledger_starts_no_process(

@@ -25,6 +25,8 @@ from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Pace
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.ledger.reader import LedgerReader
+from engine.model import control_groups
+from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, PageError
 from engine.model.records import Status, TaskEvent, TaskRecord
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
@@ -528,8 +530,8 @@ def test_the_limit_of_a_container_is_the_memory_that_there_is(
     (group / limit).write_text("400000000\n")
     (group / usage).write_text("300000000\n")
     (group / "memory.stat").write_text(f"anon 5\n{cached} 50000000\n")
-    monkeypatch.setattr(concurrency, "_GROUPS", tmp_path)
-    monkeypatch.setattr(concurrency, "_OWN_GROUPS", tmp_path / "none")
+    monkeypatch.setattr(control_groups, "GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "OWN_GROUPS", tmp_path / "none")
     assert concurrency._memory() == (400e6, 150e6)
     (group / limit).write_text("max\n" if version == 2 else f"{2**63 - 4096}\n")
     assert concurrency._memory()[0] == float(psutil.virtual_memory().total)
@@ -551,8 +553,8 @@ def test_the_narrowest_limit_of_the_own_group_and_those_around_it_holds(
         (path / "cpu.max").write_text("50000 100000\n" if group == lowest else "max 100000\n")
     own = tmp_path / "own"
     own.write_text(f"3:cpu,cpuacct:/\n2:{folder}:/jobs/crawls\n" + "0::/jobs/crawls\n")
-    monkeypatch.setattr(concurrency, "_GROUPS", tmp_path)
-    monkeypatch.setattr(concurrency, "_OWN_GROUPS", own)
+    monkeypatch.setattr(control_groups, "GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "OWN_GROUPS", own)
     assert concurrency._memory() == (200e6, 50e6)
     if version == 2:
         assert concurrency._Spent.read().processors == 0.5
@@ -582,8 +584,8 @@ class Container:
         self._groups = {"pod": folder / "pod", "own": folder / "pod/own"}
         own = folder / "cgroup"
         own.write_text("1:name=systemd:/elsewhere\n0::/pod/own\n")
-        monkeypatch.setattr(concurrency, "_GROUPS", folder)
-        monkeypatch.setattr(concurrency, "_OWN_GROUPS", own)
+        monkeypatch.setattr(control_groups, "GROUPS", folder)
+        monkeypatch.setattr(control_groups, "OWN_GROUPS", own)
         monkeypatch.setattr("engine.kinds.crawl.concurrency.time.monotonic", lambda: self._now_s)
         monkeypatch.setattr(psutil, "cpu_times", self._times)
         monkeypatch.setattr(os, "cpu_count", lambda: 16)
@@ -706,6 +708,28 @@ def test_only_the_processors_that_this_process_may_use_count(
         assert opens_tabs() is has_room
     container.allow(30)  # a system that numbers them in another way
     assert concurrency._system_s({30}) == concurrency._system_s(set(range(16)))
+
+
+def test_half_of_the_processors_of_a_container_are_slots(container: Container) -> None:
+    assert Settings().slots == 8
+    container.limit("pod", "850000 100000")
+    assert Settings().slots == 4
+    container.allow(3, 4, 5, 6, 7, 8)
+    assert Settings().slots == 3
+    container.limit("own", "50000 100000")
+    assert Settings().slots == 2, "one task never waits for another one alone"
+    container.limit("own", "max 100000")
+    container.hide("cpu.max")
+    assert Settings().slots == 3
+
+
+@pytest.mark.parametrize("line", [b"0::/\xff\xfe\n", b"of another system\n"])
+def test_groups_that_cannot_be_read_do_not_limit_the_slots(
+    container: Container, tmp_path: Path, line: bytes
+) -> None:
+    container.limit("pod", "100000 100000")
+    (tmp_path / "cgroup").write_bytes(line)
+    assert Settings().slots == 8
 
 
 def test_the_automatic_number_is_decided_by_the_same_share(container: Container) -> None:

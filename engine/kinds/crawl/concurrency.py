@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, Literal
 
 import psutil
@@ -27,6 +27,7 @@ from engine.kinds.crawl.concurrency_rule import (
     Machine,
     Reason,
 )
+from engine.model.control_groups import group_value, groups, quotas, usable_processors
 from engine.model.errors import BrowserGone, PageError, UnitTimeout
 from engine.pages import fetch
 from engine.pages.fetch import Fetched, IdleState, PageWorkers
@@ -274,8 +275,6 @@ TAB_BYTES: Final = 100e6  # of one whose memory is not measured
 # Without a measurement: the number does not rise.
 BUSY_MACHINE: Final = Machine(cpu=1.0, own_cpu=1.0)
 _UNREADABLE: Final = (OSError, psutil.Error)
-_GROUPS: Final = Path("/sys/fs/cgroup")
-_OWN_GROUPS: Final = Path("/proc/self/cgroup")  # lines `number:controllers:path`
 # Limit, use and (in memory.stat) cached files of a group: of version 2, and of version 1.
 _GROUP_FILES: Final = (
     ("", "memory.max", "memory.current", "inactive_file"),
@@ -359,16 +358,15 @@ class _Spent:
 
     @classmethod
     def read(cls) -> _Spent:
-        spent, usable = cls(), _usable()
+        spent, usable = cls(), usable_processors()
         spent.at_s = time.monotonic()
         spent.all_s, spent.busy_s = _system_s(usable)
         spent.processors = float(len(usable))
-        for group in _groups(""):
-            with suppress(OSError, ValueError):  # no such system, or no quota ("max")
-                quota, period = map(float, (group / "cpu.max").read_text().split())
-                processors = max(0.01, quota / max(1.0, period))
-                spent.processors = min(spent.processors, processors)
-                spent.groups[group] = processors, _stat(group / "cpu.stat", "usage_usec") / 1e6
+        for group, processors in quotas().items():
+            spent.processors = min(spent.processors, processors)
+            with suppress(OSError, ValueError):
+                used_s = group_value(group / "cpu.stat", "usage_usec") / 1e6
+                spent.groups[group] = processors, used_s
         return spent
 
     def busy_since(self, began: _Spent) -> float:
@@ -385,13 +383,6 @@ class _Spent:
             _, before_s = began.groups.get(group, (0.0, 0.0))
             shares.append((used_s - before_s) / (processors * elapsed_s))
         return min(1.0, max(shares))
-
-
-def _usable() -> set[int]:
-    """Return the numbers of the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return set(os.sched_getaffinity(0))
-    return set(range(os.cpu_count() or 1))
 
 
 def _system_s(usable: set[int]) -> tuple[float, float]:
@@ -425,28 +416,12 @@ def _memory() -> tuple[float, float]:
     machine = float(found.total)
     total, free = machine, float(found.available)
     for folder, limit, usage, cached in _GROUP_FILES:
-        for group in _groups(folder):
+        for group in groups(folder):
             with suppress(OSError, ValueError):  # no such system, or no limit ("max")
                 most = float((group / limit).read_text())
                 if most < machine:
-                    used = float((group / usage).read_text()) - _stat(group / "memory.stat", cached)
+                    used = float((group / usage).read_text()) - group_value(
+                        group / "memory.stat", cached
+                    )
                     total, free = min(total, most), min(free, max(0.0, most - used))
     return total, free
-
-
-def _groups(controller: str) -> Iterator[Path]:
-    """Yield the folders of this process's group and of the groups around it; "": of version 2."""
-    root, own = _GROUPS / controller, PurePosixPath()
-    with suppress(OSError):
-        for line in _OWN_GROUPS.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controller in controllers.split(","):
-                own = PurePosixPath(path.strip("/"))
-    if ".." not in own.parts:  # else it is outside of what this container sees
-        yield from (root / one for one in (own, *own.parents) if one.parts)
-    yield root
-
-
-def _stat(file: Path, name: str) -> float:
-    lines = (line.split() for line in file.read_text().splitlines())
-    return next((float(line[1]) for line in lines if line[0] == name), 0.0)
