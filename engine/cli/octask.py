@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final
 
@@ -34,12 +33,14 @@ def octask(**_: Any) -> None:
 
 
 @octask.command("_read-ahead", hidden=True)
-@click.argument("root", type=click.Path(path_type=Path))
-def read_ahead(root: Path) -> None:
+@click.argument("root_fd", type=int)
+@click.argument("first")
+def read_ahead(root_fd: int, first: str) -> None:
     """Send the records of a large ledger to the process that lists it."""
+    from engine.ledger.files import Folder
     from engine.ledger.read_ahead import send
 
-    send(root, sys.stdout.fileno())
+    send(Folder("", root_fd), first, sys.stdout.fileno())
 
 
 # Name -> where the command is, and its help.

@@ -39,8 +39,6 @@ AT_ONCE = 32  # tasks: about a millisecond of reading
 BUSY_S = 0.002
 REST_S = 0.0002  # long enough for a waiting thread to wake up and take the GIL
 
-NOTHING_AHEAD: Final[Mapping[str, bytes]] = MappingProxyType({})
-
 Decode = Callable[[bytes, str], TaskRecord]
 Make = Callable[[TaskRecord, str], TaskRecord]
 Item = TypeVar("Item")
@@ -236,13 +234,13 @@ def ended(
     root: Folder,
     ids: Collection[str],
     make: Make = meta.interned,
-    ahead: Mapping[str, bytes] = NOTHING_AHEAD,
+    ahead: Mapping[str, bytes] = MappingProxyType({}),
 ) -> tuple[list[TaskRecord], list[str]]:
     """Read the ended tasks of `ids`, and return the ids that need a full read.
 
-    The bytes in `ahead` were read before (`read_ahead`). For a first read of the ledger: an ended
-    task is final, so it needs no stamp, which would take a sixth longer. Each step here is done
-    100,000 times.
+    The bytes of those in `ahead` were read before (`read_ahead`). For a first read of the ledger:
+    an ended task is final, so it needs no stamp, which would take a sixth longer. Each step here is
+    done 100,000 times.
     """
     if root.fd is None:
         return [], list(ids)

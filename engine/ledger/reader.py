@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
@@ -157,31 +157,33 @@ class LedgerReader:
 
     def ended(
         self,
-        ids: Collection[str],
+        ids: Sequence[str],
         make: listing.Make = meta.interned,
-        ahead: Mapping[str, bytes] = listing.NOTHING_AHEAD,
+        ahead: ReadAhead | None = None,
     ) -> tuple[list[TaskRecord], list[str]]:
         """Read those of `ids` that have ended, the fastest way; return the other ids besides.
 
-        The files in `ahead` were read before.
+        What `ahead` has read already is not read again.
         """
         root = self._open_root()
         if root is None:
             return [], list(ids)
         with root:
-            return listing.ended(root, ids, make, ahead)
+            arrived = {} if ahead is None else ahead.take(root, ids)
+            return listing.ended(root, ids, make, arrived)
 
-    def read_ahead(self) -> ReadAhead | None:
-        """Start to read all files in a child process; None where that is not possible.
+    def read_ahead(self, first: str) -> ReadAhead | None:
+        """Start to read the files from id `first` on in a child process; None where it cannot.
 
         With one processor it would take longer.
         """
         if not HAS_DIR_FD or processors() < 2:
             return None
-        from engine.ledger.read_ahead import ReadAhead  # for large ledgers alone, not on Windows
+        from engine.ledger.read_ahead import ReadAhead  # for large ledgers alone
 
         try:
-            return ReadAhead(self.root)
+            with self._open_root() or nullcontext() as root:
+                return None if root is None else ReadAhead(root, first)
         except OSError as error:
             log.warning("no process to read ahead of the list: %s", error)
             return None

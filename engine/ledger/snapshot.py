@@ -7,6 +7,7 @@ ms, because a thread that decodes holds the GIL and a window's loop needs it.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from engine.ledger.listing import NOTHING_AHEAD, Make, packed, slices
+from engine.ledger.listing import Make, packed, slices
 from engine.ledger.meta import interned
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
 from engine.ledger.reader import LedgerReader
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 LOAD_AT_ONCE = 128
 NAMES_AT_ONCE = 1000
+LEAD = 8_000  # tasks that are read here while a child process starts
 SURE_NS = 60 * 10**9  # a file's time may be this much older than its rename into the folder
 KEPT_S = 5.0  # the last good record is shown for this long when a file becomes unreadable
 SETTLED_S = 1.0  # without a failed read for this long, the record counts as settled
@@ -114,6 +116,8 @@ class LedgerSnapshot:
         self._pulse_queue: list[TaskId] = []
         self._loaded_at_ns = 0
         self._ahead: ReadAhead | None = None
+        self._ahead_lock = threading.Lock()
+        self._is_closed = False
         self._listed: Stamp | None = None  # of the root when it was listed
 
     def __len__(self) -> int:
@@ -180,20 +184,29 @@ class LedgerSnapshot:
         return turn | unread | self._young | self.changeable
 
     def list_ids(self) -> list[TaskId]:
-        """All task ids, ascending: for the first read of a large ledger."""
+        """All task ids, in no order: for the first read of a large ledger."""
         parts = slices(self._ledger.folders(NAMES_AT_ONCE), 1)
-        return sorted(task_id for part in parts for task_id in part[0])
+        return [task_id for part in parts for task_id in part[0]]
 
-    def read_ahead(self) -> None:
-        """Let a child process read the files for `load_new`, until `end_read_ahead`."""
-        self._ahead = self._ledger.read_ahead()
+    def read_ahead(self, task_ids: list[TaskId]) -> None:
+        """Sort the ids for `load_new`, and let a child process read their files, if that helps."""
+        task_ids.sort()
+        with self._ahead_lock:
+            if len(task_ids) > LEAD and not self._is_closed:
+                self._ahead = self._ledger.read_ahead(task_ids[LEAD])
 
     def end_read_ahead(self) -> Difference:
         """End the child process of `read_ahead`, if there is one. Idempotent, from any thread."""
-        if (ahead := self._ahead) is not None:
+        with self._ahead_lock:
+            ahead, self._ahead = self._ahead, None
+        if ahead is not None:
             ahead.close()
-            self._ahead = None
         return Difference()
+
+    def close(self) -> None:
+        """End the child process; none is started any more. Idempotent, from any thread."""
+        self._is_closed = True
+        self.end_read_ahead()
 
     def views(self) -> Mapping[TaskId, TaskView]:
         """Copy of the last known views; safe during another call, because the copy is one step."""
@@ -227,13 +240,12 @@ class LedgerSnapshot:
         return sure
 
     def load_new(self, task_ids: Sequence[TaskId]) -> Difference:
-        """Read tasks that are not known yet, in the order of `list_ids`. Raises LedgerUnusable."""
+        """Read tasks that are not known yet; sorted ids for `read_ahead`. Raises LedgerUnusable."""
         self._loaded_at_ns = self._loaded_at_ns or time.time_ns()
         views: list[TaskView] = []
         ahead = self._ahead
         for part in slices(task_ids, LOAD_AT_ONCE):
-            arrived = NOTHING_AHEAD if ahead is None else ahead.take(part)
-            ended, others = self._ledger.ended(part, self._make, arrived)
+            ended, others = self._ledger.ended(part, self._make, ahead)
             # Equal to `_view`, at a fifth of the time; a record's id was checked before.
             loaded = {
                 one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)

@@ -182,7 +182,7 @@ class Feed:
                     yield self._batch(NOTHING)
                 watch.follow(self._snapshot.changeable)
         finally:
-            self._snapshot.end_read_ahead()
+            self._snapshot.close()
             await watch.stop()
 
     def _looks(self, changes: Changes, pulse: bool) -> Iterator[Callable[[], Difference]]:
@@ -197,7 +197,8 @@ class Feed:
                 self._done += len(part)
                 size = most
                 yield partial(self._read, part)
-            yield self._snapshot.end_read_ahead
+            if most == MANY_AT_ONCE:
+                yield self._snapshot.end_read_ahead
         if pulse:
             yield self._snapshot.pulse
 
@@ -210,7 +211,7 @@ class Feed:
         gone: tuple[TaskId, ...] = ()
         self._done = 0
         if not len(self._snapshot) and len(names := self._snapshot.list_ids()) > MANY:
-            self._snapshot.read_ahead()
+            self._snapshot.read_ahead(names)
             self._todo, self._read = names, self._snapshot.load_new
         else:
             self._todo, gone = self._snapshot.survey(whole=whole)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import aclosing, closing
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, closing, suppress
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
-from engine.ledger import read_ahead
+from engine.ledger import listing, read_ahead
+from engine.ledger.files import Folder
 from engine.ledger.listing import SMALL_BYTES
-from engine.ledger.read_ahead import ReadAhead, send
+from engine.ledger.read_ahead import ReadAhead, packed_block, send
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import LedgerSnapshot
 from engine.ledger.watch import Watch
@@ -30,11 +33,21 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows reads b
 
 TASKS = 3 * read_ahead.SENT_AT_ONCE + 5
 IDS = sorted(TaskId(task_id(number)) for number in range(TASKS))
+FIRST = IDS[0]
 
 
 @pytest.fixture(autouse=True)
-def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+def _help_for_small_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("engine.ledger.reader.processors", lambda: 2.0)
+    monkeypatch.setattr("engine.ledger.snapshot.LEAD", 0)
+    yield
+    for one in children():
+        one.kill()  # a stopped one would stay for ever
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.service.feed.MANY", 100)
 
 
 @pytest.fixture
@@ -47,8 +60,8 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def long_root(tmp_path: Path) -> Path:
     """More than a pipe holds: the child cannot end before its receiver."""
-    for number in range(3 * read_ahead.PIPE_BYTES // SMALL_BYTES):
-        write_meta(tmp_path, number, "COMPLETED", note="x" * SMALL_BYTES)
+    for number in range(3 * read_ahead.PIPE_BYTES // 3_000):
+        write_meta(tmp_path, number, "COMPLETED", note="x" * 3_000)
     return tmp_path
 
 
@@ -57,55 +70,97 @@ def text(root: Path, one: str) -> bytes:
 
 
 def children() -> list[psutil.Process]:
-    return [
-        one
-        for one in psutil.Process().children()
-        if one.status() != psutil.STATUS_ZOMBIE and read_ahead.HIDDEN_VERB in one.cmdline()
-    ]
-
-
-def taken(ahead: ReadAhead, ids: Sequence[str]) -> dict[str, bytes]:
-    """What arrives for `ids`, when all of it has."""
-    found: dict[str, bytes] = {}
-
-    def has_all() -> bool:
-        found.update(ahead.take(ids))
-        return set(found) == set(ids)
-
-    until(has_all)
+    found = []
+    for one in psutil.Process().children():
+        with suppress(psutil.Error):  # it has just ended
+            if one.status() != psutil.STATUS_ZOMBIE and read_ahead.HIDDEN_VERB in one.cmdline():
+                found.append(one)
     return found
 
 
+class Ahead:
+    """A child with the ledger that it reads."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = Folder.at(str(root))
+        self.ahead = ReadAhead(self.folder, FIRST)
+
+    def take(self, ids: Sequence[str]) -> dict[str, bytes]:
+        return self.ahead.take(self.folder, ids)
+
+    def all_of(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """What arrives for `ids`, when all of it has."""
+        found: dict[str, bytes] = {}
+
+        def has_all() -> bool:
+            found.update(self.take(ids))
+            return set(found) == set(ids)
+
+        until(has_all)
+        return found
+
+    @property
+    def is_alive(self) -> bool:
+        return self.ahead._child is not None
+
+    def close(self) -> None:
+        self.ahead.close()
+        self.folder.close()
+
+
+def waited(ahead: ReadAhead | None, last: str = IDS[-1]) -> None:
+    """Wait until the child has sent all, so that a list has only to take it."""
+    assert ahead is not None
+    until(lambda: (ahead._receive(FIRST) and False) or ahead._last >= last or not ahead._child)
+
+
+def views(snapshot: LedgerSnapshot, ids: Sequence[TaskId]) -> list[bytes]:
+    return sorted(map(msgspec.json.encode, snapshot.load_new(ids).views))
+
+
 def test_the_bytes_of_each_record_arrive_by_ascending_id(root: Path) -> None:
-    with closing(ReadAhead(root)) as ahead:
+    with closing(Ahead(root)) as ahead:
         for first in range(0, TASKS, 50):
             ids = IDS[first : first + 50]
-            assert taken(ahead, ids) == {one: text(root, one) for one in ids}
+            assert ahead.all_of(ids) == {one: text(root, one) for one in ids}
 
 
 def test_blocks_that_no_pipe_holds_arrive_in_parts(long_root: Path) -> None:
-    ids = LedgerSnapshot(LedgerReader(long_root), lambda _: False).list_ids()
-    assert ids == sorted(one.name for one in long_root.iterdir())
-    with closing(ReadAhead(long_root)) as ahead:
+    ids = sorted(one.name for one in long_root.iterdir())
+    with closing(Ahead(long_root)) as ahead:
         for first in range(0, len(ids), 50):
             some = ids[first : first + 50]
-            assert taken(ahead, some) == {one: text(long_root, one)[:SMALL_BYTES] for one in some}
+            assert ahead.all_of(some) == {one: text(long_root, one) for one in some}
 
 
-def test_what_has_arrived_is_not_read_again(root: Path) -> None:
-    reader = LedgerReader(root)
-    ended, others = reader.ended(IDS[:9], ahead={one: text(root, one) for one in IDS[:6]})
-    assert sorted([*others, *(one.task_id for one in ended)]) == IDS[:9]
+def test_only_records_from_the_first_id_on_are_sent(root: Path) -> None:
+    folder = Folder.at(str(root))
+    with closing(ReadAhead(folder, IDS[100])) as ahead, folder:
+        waited(ahead)
+        assert sorted(ahead._texts) == IDS[100:]
 
 
 def test_what_was_not_asked_for_in_time_is_dropped(root: Path) -> None:
-    with closing(ReadAhead(root)) as ahead:
+    with closing(Ahead(root)) as ahead:
         until(lambda: ahead.take(IDS[-1:]))
         assert ahead.take(IDS[:10]) == {}
-        assert ahead._texts == {}
+        assert ahead.ahead._texts == {}
 
 
-def test_no_link_is_followed_and_no_long_record_is_sent_whole(tmp_path: Path) -> None:
+def test_what_arrives_too_late_is_not_decoded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decode, decoded = read_ahead._decode, list[bytes]()
+
+    def count(data: bytes) -> dict[str, bytes]:
+        decoded.append(data)
+        return decode(data)
+
+    monkeypatch.setattr(read_ahead, "_decode", count)
+    with closing(Ahead(root)) as ahead:
+        assert ahead.all_of(IDS[-1:])
+    assert len(decoded) == 1
+
+
+def test_no_link_is_followed_and_no_long_record_is_sent(tmp_path: Path) -> None:
     ledger, other = tmp_path / "tasks", tmp_path / "other"
     write_meta(other, 1, "COMPLETED")
     write_meta(ledger, 2, "COMPLETED", note="x" * 2 * SMALL_BYTES)
@@ -113,55 +168,103 @@ def test_no_link_is_followed_and_no_long_record_is_sent_whole(tmp_path: Path) ->
     (ledger / task_id(4)).mkdir()
     (ledger / task_id(1)).symlink_to(other / task_id(1))
     (ledger / task_id(4) / "meta.json").symlink_to(other / task_id(1) / "meta.json")
-    with closing(ReadAhead(ledger)) as ahead:
-        found: dict[str, bytes] = {}
-        ids = sorted(map(task_id, range(1, 5)))
-        until(lambda: found.update(ahead.take(ids)) or len(found) == 2)
-        assert found == {one: text(ledger, one)[:SMALL_BYTES] for one in sorted(found)}
-        assert set(found) == {task_id(2), task_id(3)}
     snapshot = LedgerSnapshot(LedgerReader(ledger), lambda _: False)
-    snapshot.read_ahead()
+    ids = snapshot.list_ids()
+    snapshot.read_ahead(ids)
+    waited(snapshot._ahead, ids[-1])
     assert snapshot._ahead is not None
-    until(snapshot._ahead._receive)
-    views = snapshot.load_new(snapshot.list_ids()).views
-    snapshot.end_read_ahead()
-    entries = {view.task_id: view.entry for view in views}
+    assert snapshot._ahead._texts == {task_id(3): text(ledger, task_id(3))}
+    entries = {view.task_id: view.entry for view in snapshot.load_new(ids).views}
+    snapshot.close()
     refused = entries.pop(TaskId(task_id(4)))
     assert isinstance(refused, Unreadable)
-    assert entries == {one: LedgerReader(ledger).read(one) for one in found}
+    reader = LedgerReader(ledger)
+    assert entries == {one: reader.read(one) for one in map(task_id, (2, 3))}
 
 
-def test_a_list_with_a_child_is_the_same_as_one_without(root: Path) -> None:
-    alone = LedgerSnapshot(LedgerReader(root), lambda _: False)
-    helped = LedgerSnapshot(LedgerReader(root), lambda _: False)
-    helped.read_ahead()
-    assert helped._ahead is not None
-    until(helped._ahead._receive)  # at least a part has arrived
-    views = [helped.load_new(IDS[:100]).views, helped.load_new(IDS[100:]).views]
-    helped.end_read_ahead()
-    assert not children()
-    expected = alone.load_new(alone.list_ids()).views
-    assert sorted(map(msgspec.json.encode, sum(views, ()))) == sorted(
-        map(msgspec.json.encode, expected)
-    )
+def test_records_of_several_kilobytes_are_not_sent(tmp_path: Path) -> None:
+    for number in range(TASKS):
+        write_meta(tmp_path, number, "COMPLETED", note="x" * 8_000)
+    with Folder.at(str(tmp_path)) as folder, (tmp_path / "sent").open("wb") as sent:
+        send(folder, FIRST, sent.fileno())
+    assert not (tmp_path / "sent").stat().st_size
 
 
-def block(texts: dict[str, bytes], size: int | None = None) -> bytes:
-    data = msgspec.msgpack.encode(texts)
-    return (len(data) if size is None else size).to_bytes(4, "little") + data
+def test_a_list_with_a_child_is_the_same_as_one_without(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, helped = (LedgerSnapshot(LedgerReader(root), lambda _: False) for _ in range(2))
+    expected = views(alone, IDS[:100]) + views(alone, IDS[100:])
+    helped.read_ahead([*IDS])
+    waited(helped._ahead)
+    read, texts = list[str](), listing.texts
+
+    def count(fd: int, ids: Sequence[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
+        read.extend(ids)
+        return texts(fd, ids)
+
+    monkeypatch.setattr(listing, "texts", count)
+    assert views(helped, IDS[:100]) + views(helped, IDS[100:]) == expected
+    assert not read, "what had arrived was read again"
+    helped.close()
+    until(lambda: not children())
 
 
-FAULTS = {
+def test_the_record_of_another_task_is_read_again(root: Path) -> None:
+    with Folder.at(str(root)) as folder:
+        ahead: dict[str, bytes] = {one: text(root, IDS[1]) for one in IDS[:3]}
+        ended, others = listing.ended(folder, IDS[:3], ahead=ahead)
+    assert [one.task_id for one in ended] == IDS[1:2]
+    assert others == [IDS[0], IDS[2]]
+
+
+def test_a_root_that_was_replaced_is_read_itself(tmp_path: Path) -> None:
+    root, other, link = tmp_path / "first", tmp_path / "second", tmp_path / "tasks"
+    for number in range(TASKS):
+        write_meta(root, number, "COMPLETED")
+        write_meta(other, number, "FAILED")
+    link.symlink_to(root)
+    snapshot = LedgerSnapshot(LedgerReader(link), lambda _: False)
+    snapshot.read_ahead([*IDS])
+    waited(snapshot._ahead)
+    link.unlink()
+    link.symlink_to(other)
+    loaded = snapshot.load_new(IDS).views
+    assert {view.entry.status for view in loaded if isinstance(view.entry, TaskRecord)} == {
+        "FAILED"
+    }
+    assert len(loaded) == TASKS
+    snapshot.close()
+    until(lambda: not children())
+
+
+def block(texts: dict[str, bytes], last: str = IDS[-1]) -> bytes:
+    return packed_block(last, texts.items())
+
+
+SHORT = block({FIRST: b"{}"})
+FAULTS: dict[str, bytes | None] = {
     "is missing": None,
     "ends at once": b"",
     "sends something else": b"Traceback (most recent call last): no module named engine" * 9,
-    "sends too large a block": block({IDS[0]: b"{}"}, read_ahead.MOST_BYTES + 1),
-    "ends within a block": block({IDS[0]: b"{}"})[:-1],
-    "sends an invalid block": b"\x03\x00\x00\x00abc",
-    "sends the record of another task": block(dict.fromkeys(IDS, b'{"taskId": "0"}')),
+    "sends too large a block": (read_ahead.MOST_BYTES + 1).to_bytes(4, "little") + SHORT[4:],
+    "ends within a block": SHORT[:-1],
+    "sends an invalid block": (3).to_bytes(4, "little") + FIRST.encode() + b"abc",
+    "sends a block twice": SHORT + SHORT,
     "sends invalid records": block(dict.fromkeys(IDS, b"{")),
-    "sends no blocks": block({}),
+    "sends no records": block({}),
 }
+NO_BLOCKS = [one for one in FAULTS if one.startswith("sends") and "record" not in one]
+
+
+def sends(fault: str, folder: Path, monkeypatch: pytest.MonkeyPatch, then: str = "") -> None:
+    """Let another program take the child's place."""
+    command, sent = ["/nowhere/octask"], FAULTS[fault]
+    if sent is not None:
+        file = folder / "blocks"
+        file.write_bytes(sent)
+        command = ["/bin/sh", "-c", f'cat "{file}"{then}']
+    monkeypatch.setattr(read_ahead, "program_command", lambda: command)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -171,63 +274,66 @@ def test_a_child_that_fails_costs_no_task(
     fault: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sent = FAULTS[fault]
-    command = ["/nowhere/octask"]
-    if sent is not None:
-        file = tmp_path_factory.mktemp("sent") / "blocks"
-        file.write_bytes(sent)
-        command = ["/bin/sh", "-c", f'cat "{file}"']
-    monkeypatch.setattr(read_ahead, "program_command", lambda: command)
+    sends(fault, tmp_path_factory.mktemp("sent"), monkeypatch)
+    expected = views(LedgerSnapshot(LedgerReader(root), lambda _: False), IDS)
     snapshot = LedgerSnapshot(LedgerReader(root), lambda _: False)
-    snapshot.read_ahead()
-    if snapshot._ahead is not None and sent:
-        until(snapshot._ahead._receive)
-    assert (snapshot._ahead is None) is (sent is None)
-    views = snapshot.load_new(IDS).views
-    snapshot.end_read_ahead()
-    assert sorted(view.task_id for view in views) == IDS
-    assert all(isinstance(view.entry, TaskRecord) for view in views)
+    snapshot.read_ahead([*IDS])
+    assert (snapshot._ahead is None) is (FAULTS[fault] is None)
+    if snapshot._ahead is not None:
+        waited(snapshot._ahead)
+    assert views(snapshot, IDS) == expected
+    snapshot.close()
 
 
-@pytest.mark.parametrize(
-    "fault", ["sends something else", "sends too large a block", "sends an invalid block"]
-)
+@pytest.mark.parametrize("fault", NO_BLOCKS)
 def test_a_child_that_sends_no_blocks_is_ended(
     tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "blocks"
-    file.write_bytes(FAULTS[fault] or b"")
-    command = ["/bin/sh", "-c", f'cat "{file}"; exec sleep 600']
-    monkeypatch.setattr(read_ahead, "program_command", lambda: command)
-    with closing(ReadAhead(tmp_path)) as ahead:
-        until(ahead._receive)
-        assert ahead._child is None
-        assert not ahead._receive()
+    sends(fault, tmp_path, monkeypatch, "; exec sleep 600")
+    with closing(Ahead(tmp_path)) as ahead:
+        until(lambda: not (ahead.take(IDS) and False) and not ahead.is_alive)
 
 
+def test_a_child_that_sends_without_end_does_not_delay_the_list(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: list[str] = []
+
+    def receive(ahead: ReadAhead, wanted: str) -> bool:
+        ahead._last = f"{len(received):016x}"
+        received.append(wanted)
+        return True
+
+    monkeypatch.setattr(ReadAhead, "_receive", receive)
+    with closing(Ahead(root)) as ahead:
+        assert ahead.take(["e" * 16, "f" * 16]) == {}
+        assert received == ["e" * 16] * read_ahead.MOST_READS
+        assert ahead.take([f"{1:016x}"]) == {}
+        assert len(received) == read_ahead.MOST_READS, "the child had read that one already"
+
+
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSTOP"])
 async def test_the_list_is_complete_when_the_child_is_killed_or_stopped(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("engine.service.feed.MANY", 100)
-    start = ReadAhead.__init__
+    start, pids = ReadAhead.__init__, list[int]()
 
-    def stop_it(ahead: ReadAhead, root: Path) -> None:
-        start(ahead, root)
+    def stop_it(ahead: ReadAhead, root: Folder, first: str) -> None:
+        start(ahead, root, first)
         assert ahead._child is not None
-        os.kill(ahead._child.pid, getattr(signal, name))
+        pids.append(ahead._child.pid)
+        os.kill(pids[-1], getattr(signal, name))
 
     monkeypatch.setattr(ReadAhead, "__init__", stop_it)
     async with reading(root) as reader:
-        await reader.until(lambda: reader.batches and reader.batches[-1].complete)
         assert sorted(reader.views) == IDS
-        await reader.until(lambda: not children())
+        await asyncio.to_thread(until, lambda: not psutil.pid_exists(pids[0]))
+    assert len(pids) == 1
 
 
-async def test_a_feed_that_is_closed_while_it_loads_ends_the_child(
-    long_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("engine.service.feed.MANY", 100)
+@pytest.mark.usefixtures("many")
+async def test_a_feed_that_is_closed_while_it_loads_ends_the_child(long_root: Path) -> None:
     feed = Feed(LedgerReader(long_root), Watch(long_root), ours=lambda _: False)
     async with aclosing(feed.batches()) as batches:
         async for batch in batches:
@@ -236,14 +342,52 @@ async def test_a_feed_that_is_closed_while_it_loads_ends_the_child(
         assert not batch.complete
         assert children()
         await feed.close()
+    await asyncio.to_thread(until, lambda: not children())
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_reader_that_is_cancelled_before_the_child_starts_has_none(
+    long_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a thread does cannot be cancelled: it goes on behind the end of its reader."""
+    listed, ended, list_ids = threading.Event(), threading.Event(), LedgerSnapshot.list_ids
+    start, ahead = LedgerSnapshot.read_ahead, threading.Event()
+
+    def list_slowly(snapshot: LedgerSnapshot) -> list[TaskId]:
+        found = list_ids(snapshot)
+        listed.set()
+        assert ended.wait(60)
+        return found
+
+    def started(snapshot: LedgerSnapshot, ids: list[TaskId]) -> None:
+        start(snapshot, ids)
+        assert snapshot._ahead is None
+        ahead.set()
+
+    monkeypatch.setattr(LedgerSnapshot, "list_ids", list_slowly)
+    monkeypatch.setattr(LedgerSnapshot, "read_ahead", started)
+    feed = Feed(LedgerReader(long_root), Watch(long_root), ours=lambda _: False)
+
+    async def read() -> None:
+        async with aclosing(feed.batches()) as batches:
+            async for _ in batches:
+                pass
+
+    task = asyncio.create_task(read())
+    await asyncio.to_thread(listed.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ended.set()
+    assert await asyncio.to_thread(ahead.wait, 60)
     assert not children()
 
 
 def test_the_child_ends_with_the_program_that_started_it(long_root: Path) -> None:
     code = (
-        "import os, sys, time; from pathlib import Path\n"
+        "import sys, time; from engine.ledger.files import Folder\n"
         "from engine.ledger import read_ahead\n"
-        "ahead = read_ahead.ReadAhead(Path(sys.argv[1]))\n"
+        "ahead = read_ahead.ReadAhead(Folder.at(sys.argv[1]), '0')\n"
         "print(ahead._child.pid, flush=True); time.sleep(600)\n"
     )
     command = [sys.executable, "-c", code, str(long_root)]
@@ -251,14 +395,20 @@ def test_the_child_ends_with_the_program_that_started_it(long_root: Path) -> Non
         assert program.stdout is not None
         child = psutil.Process(int(program.stdout.readline()))
         program.kill()
-    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+    def has_ended() -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return child.status() == psutil.STATUS_ZOMBIE
+        return True
+
+    until(has_ended)
 
 
 def test_a_reader_that_is_gone_ends_what_is_sent(root: Path) -> None:
     read, write = os.pipe()
     os.close(read)
-    with pytest.raises(BrokenPipeError):
-        send(root, write)
+    with Folder.at(str(root)) as folder, pytest.raises(BrokenPipeError):
+        send(folder, FIRST, write)
     os.close(write)
 
 
@@ -266,14 +416,18 @@ def test_one_processor_reads_faster_without_a_child(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.ledger.reader.processors", lambda: 1.5)
-    assert LedgerReader(root).read_ahead() is None
+    assert LedgerReader(root).read_ahead(FIRST) is None
+
+
+def test_a_missing_root_has_no_child(tmp_path: Path) -> None:
+    assert LedgerReader(tmp_path / "none").read_ahead(FIRST) is None
 
 
 async def test_a_small_ledger_starts_no_process(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Path] = []
-    monkeypatch.setattr(ReadAhead, "__init__", lambda _, root: started.append(root))
+    started: list[Folder] = []
+    monkeypatch.setattr(ReadAhead, "__init__", lambda _, root, __: started.append(root))
     async with reading(root) as reader:
         assert sorted(reader.views) == IDS
     assert not started
