@@ -34,13 +34,12 @@ def octask(**_: Any) -> None:
 
 @octask.command("_read-ahead", hidden=True)
 @click.argument("root_fd", type=int)
-@click.argument("first")
-def read_ahead(root_fd: int, first: str) -> None:
+def read_ahead(root_fd: int) -> None:
     """Send the records of a large ledger to the process that lists it."""
     from engine.ledger.files import Folder
     from engine.ledger.read_ahead import send
 
-    send(Folder("", root_fd), first, sys.stdout.fileno())
+    send(Folder("", root_fd), sys.stdout.fileno())
 
 
 # Name -> where the command is, and its help.

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from engine.ledger import event_search, journal, listing, meta, task_files
 from engine.ledger.event_search import Found, Needle
-from engine.ledger.files import HAS_DIR_FD, MIB, Folder, Unusable, unusable
+from engine.ledger.files import MIB, Folder, Unusable, unusable
 from engine.ledger.lease import Lease
 from engine.ledger.listing import AT_ONCE, packed
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import Mark, mark_of, read_meta, read_stable
 from engine.ledger.result_assembly import GeneratedStream, JoinedResult, assemble, head_apart
-from engine.model.control_groups import processors
 from engine.model.errors import (
     EngineError,
     LedgerMissing,
@@ -48,8 +46,6 @@ from engine.model.records import (
 
 if TYPE_CHECKING:
     from engine.ledger.read_ahead import ReadAhead
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Compared = tuple[list[TaskId], list[tuple[TaskId, Stamp | None]]]
@@ -156,37 +152,35 @@ class LedgerReader:
             return list(listing.entries(root, ids, self._now_ms(), make))
 
     def ended(
-        self,
-        ids: Sequence[str],
-        make: listing.Make = meta.interned,
-        ahead: ReadAhead | None = None,
+        self, ids: Collection[str], make: listing.Make = meta.interned
     ) -> tuple[list[TaskRecord], list[str]]:
-        """Read those of `ids` that have ended, the fastest way; return the other ids besides.
-
-        What `ahead` has read already is not read again.
-        """
+        """Read those of `ids` that have ended, the fastest way; return the other ids besides."""
         root = self._open_root()
         if root is None:
             return [], list(ids)
         with root:
-            arrived = {} if ahead is None else ahead.take(root, ids)
-            return listing.ended(root, ids, make, arrived)
+            return listing.ended(root, ids, make)
 
-    def read_ahead(self, first: str) -> ReadAhead | None:
-        """Start to read the files from id `first` on in a child process; None where it cannot.
-
-        With one processor it would take longer.
-        """
-        if not HAS_DIR_FD or processors() < 2:
-            return None
+    def read_ahead(self, task_ids: Collection[TaskId]) -> ReadAhead:
+        """Begin the first read of these tasks, with a child process where one helps."""
         from engine.ledger.read_ahead import ReadAhead  # for large ledgers alone
 
-        try:
-            with self._open_root() or nullcontext() as root:
-                return None if root is None else ReadAhead(root, first)
-        except OSError as error:
-            log.warning("no process to read ahead of the list: %s", error)
-            return None
+        ahead, root = ReadAhead(task_ids), self._open_root()
+        if root is not None:
+            with root:
+                ahead.start(root)
+        return ahead
+
+    def next_ended(
+        self, ahead: ReadAhead, most: int, make: listing.Make
+    ) -> tuple[list[TaskRecord], list[str]]:
+        """Read the next tasks of a first read, and return as `ended`; both are empty at its end."""
+        root = self._open_root()
+        if root is None:
+            return [], []
+        with root:
+            arrived, ids = ahead.take(root, most)
+            return listing.ended(root, ids, make, arrived)
 
     def folders(self, at_once: int) -> Iterator[list[TaskId]]:
         """Yield all task ids in no order, in lists of `at_once`, without opening the folders."""

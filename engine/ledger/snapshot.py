@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 LOAD_AT_ONCE = 128
 NAMES_AT_ONCE = 1000
-LEAD = 8_000  # tasks that are read here while a child process starts
 SURE_NS = 60 * 10**9  # a file's time may be this much older than its rename into the folder
 KEPT_S = 5.0  # the last good record is shown for this long when a file becomes unreadable
 SETTLED_S = 1.0  # without a failed read for this long, the record counts as settled
@@ -188,15 +187,42 @@ class LedgerSnapshot:
         parts = slices(self._ledger.folders(NAMES_AT_ONCE), 1)
         return [task_id for part in parts for task_id in part[0]]
 
-    def read_ahead(self, task_ids: list[TaskId]) -> None:
-        """Sort the ids for `load_new`, and let a child process read their files, if that helps."""
-        task_ids.sort()
+    def begin_load(self, task_ids: Collection[TaskId]) -> None:
+        """Begin to read tasks of `list_ids`, with a child process where one helps."""
         with self._ahead_lock:
-            if len(task_ids) > LEAD and not self._is_closed:
-                self._ahead = self._ledger.read_ahead(task_ids[LEAD])
+            if not self._is_closed:
+                self._ahead = self._ledger.read_ahead(task_ids)
 
-    def end_read_ahead(self) -> Difference:
-        """End the child process of `read_ahead`, if there is one. Idempotent, from any thread."""
+    def load_next(self, most: int) -> Difference:
+        """Read the next tasks of `begin_load`, about `most`. Raises LedgerUnusable."""
+        self._loaded_at_ns = self._loaded_at_ns or time.time_ns()
+        views: list[TaskView] = []
+        for _ in slices(self._parts(most, views), 1):
+            pass
+        return Difference(tuple(views))
+
+    def _parts(self, most: int, views: list[TaskView]) -> Iterator[None]:
+        """Add the next views in small parts."""
+        left = most
+        while (ahead := self._ahead) is not None and left > 0:
+            ended, others = self._ledger.next_ended(ahead, min(left, LOAD_AT_ONCE), self._make)
+            if not ended and not others:
+                return
+            left -= len(ended) + len(others)
+            # Equal to `_view`, at a fifth of the time; a record's id was checked before.
+            loaded = {
+                one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
+                for one in ended
+            }
+            if others:
+                loaded |= self._read_live(others)
+            # Dicts are invariant in their values.
+            self._views.update(loaded)  # type: ignore[arg-type]
+            views += loaded.values()
+            yield
+
+    def end_load(self) -> Difference:
+        """End the child process of `begin_load`, if there is one. Idempotent, from any thread."""
         with self._ahead_lock:
             ahead, self._ahead = self._ahead, None
         if ahead is not None:
@@ -206,7 +232,7 @@ class LedgerSnapshot:
     def close(self) -> None:
         """End the child process; none is started any more. Idempotent, from any thread."""
         self._is_closed = True
-        self.end_read_ahead()
+        self.end_load()
 
     def views(self) -> Mapping[TaskId, TaskView]:
         """Copy of the last known views; safe during another call, because the copy is one step."""
@@ -230,7 +256,7 @@ class LedgerSnapshot:
         )
 
     def _restore_stamp(self, task_id: TaskId, stamp: Stamp | None) -> bool:
-        """Stamp a task that `load_new` left without one; later writes are read again."""
+        """Stamp a task that `load_next` left without one; later writes are read again."""
         view = self._views.get(task_id) if self._loaded_at_ns else None
         if view is None or stamp is None or task_id in self._stamps:
             return False
@@ -238,25 +264,6 @@ class LedgerSnapshot:
             # Use its own id: the scan's is another string object.
             self._stamps[view.task_id] = packed(stamp)
         return sure
-
-    def load_new(self, task_ids: Sequence[TaskId]) -> Difference:
-        """Read tasks that are not known yet; sorted ids for `read_ahead`. Raises LedgerUnusable."""
-        self._loaded_at_ns = self._loaded_at_ns or time.time_ns()
-        views: list[TaskView] = []
-        ahead = self._ahead
-        for part in slices(task_ids, LOAD_AT_ONCE):
-            ended, others = self._ledger.ended(part, self._make, ahead)
-            # Equal to `_view`, at a fifth of the time; a record's id was checked before.
-            loaded = {
-                one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
-                for one in ended
-            }
-            if others:
-                loaded |= self._read_live(others)
-            # Dicts are invariant in their values.
-            self._views.update(loaded)  # type: ignore[arg-type]
-            views += loaded.values()
-        return Difference(tuple(views))
 
     def _read_live(self, task_ids: list[str]) -> dict[str, TaskView]:
         """Read live tasks, and those that need a full read or are gone again."""

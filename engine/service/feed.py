@@ -192,13 +192,13 @@ class Feed:
         if changes.rescan:
             self._loading = not len(self._snapshot)
             yield partial(self._survey, changes.whole)
-            size, most = FIRST, MANY_AT_ONCE if self._read == self._snapshot.load_new else PART
+            size, most = FIRST, MANY_AT_ONCE if self._read == self._load_next else PART
             while part := self._todo[self._done : self._done + size]:
                 self._done += len(part)
                 size = most
                 yield partial(self._read, part)
             if most == MANY_AT_ONCE:
-                yield self._snapshot.end_read_ahead
+                yield self._snapshot.end_load
         if pulse:
             yield self._snapshot.pulse
 
@@ -211,12 +211,16 @@ class Feed:
         gone: tuple[TaskId, ...] = ()
         self._done = 0
         if not len(self._snapshot) and len(names := self._snapshot.list_ids()) > MANY:
-            self._snapshot.read_ahead(names)
-            self._todo, self._read = names, self._snapshot.load_new
+            self._snapshot.begin_load(names)
+            self._todo, self._read = names, self._load_next
         else:
             self._todo, gone = self._snapshot.survey(whole=whole)
             self._read = self._snapshot.load
         return Difference(gone=gone)
+
+    def _load_next(self, part: Sequence[TaskId]) -> Difference:
+        """Read as many tasks as `part` has: which ones, the first read decides."""
+        return self._snapshot.load_next(len(part))
 
     async def _looked(self, look: Callable[[], Difference], watch: Watch) -> Difference:
         try:

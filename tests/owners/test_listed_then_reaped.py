@@ -27,6 +27,7 @@ from engine.service.feed import Feed
 from tests.owners.unreaped import opened_unreaped, status
 from tests.support.engines import until
 from tests.support.task_folders import task_id, write_meta
+from tests.watch.readers import first_load
 
 NO_PROCESS = 0  # a pid that nobody can have: its owner is proved dead
 STATES = ("COMPLETED", "FAILED", "CANCELLED", "PENDING", "RUNNING", "SOMETHING")
@@ -107,7 +108,7 @@ def read_by_a_list(root: Path, large: bool) -> Feed:
     feed = Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
     snapshot: LedgerSnapshot = feed._snapshot
     if large:
-        snapshot.load_new(snapshot.list_ids())
+        first_load(snapshot)
     else:
         snapshot.load(snapshot.survey()[0])
     return feed

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.ledger.machine import wall_ms
 from engine.ledger.reader import LedgerReader
+from engine.ledger.snapshot import Difference, LedgerSnapshot
 from engine.ledger.watch import Watch
 from engine.model.records import TaskId, TaskRecord, TaskView
 from engine.service.feed import Batch, Feed
@@ -68,6 +69,14 @@ async def reading(
         await feed.close()
         async with asyncio.timeout(SOON_S):
             await running
+
+
+def first_load(snapshot: LedgerSnapshot) -> Difference:
+    """Read all tasks of a ledger, as of a large one."""
+    snapshot.begin_load(ids := snapshot.list_ids())
+    found = snapshot.load_next(len(ids))
+    snapshot.end_load()
+    return found
 
 
 def on_disk(root: Path) -> dict[str, str]:

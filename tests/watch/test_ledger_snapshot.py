@@ -23,6 +23,7 @@ from engine.model.errors import LedgerUnusable
 from engine.model.records import Stamp, TaskId, Unreadable
 from tests.support.engines import opened
 from tests.support.task_folders import task_id, write_meta
+from tests.watch.readers import first_load
 
 
 def test_a_survey_of_an_unchanged_ledger_names_nothing_to_read_again(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_what_a_large_ledger_holds_is_met_once_and_not_read_again(tmp_path: Path
         LedgerSnapshot(reader, lambda _: False),
         LedgerSnapshot(reader, lambda _: False),
     )
-    met = snapshot.load_new(snapshot.list_ids())
+    met = first_load(snapshot)
     seen = careful.load(careful.survey()[0])
     assert set(map(msgspec.json.encode, met.views)) == set(map(msgspec.json.encode, seen.views))
     assert snapshot.survey() == ([task_id(21)], ())  # it has no meta.json yet
@@ -104,7 +105,7 @@ def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: P
     for number in range(5):
         aged(write_meta(tmp_path, number, "FAILED"))
     snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    snapshot.load_new(snapshot.list_ids())
+    first_load(snapshot)
     write_meta(tmp_path, 3, "FAILED", note="another program wrote into an ended task")
     assert snapshot.survey() == ([task_id(3)], ())
     snapshot.load([TaskId(task_id(3))])
@@ -223,7 +224,7 @@ def test_the_first_routine_survey_of_a_large_ledger_compares_all(tmp_path: Path)
     for number in range(20):
         aged(write_meta(tmp_path, number, "FAILED"))
     snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    snapshot.load_new(snapshot.list_ids())
+    first_load(snapshot)
     for number in range(20):
         write_meta(tmp_path, number, "FAILED", note="another program wrote into an ended task")
     assert len(routine(snapshot)) == 20

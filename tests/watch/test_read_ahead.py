@@ -19,7 +19,7 @@ import pytest
 from engine.ledger import listing, read_ahead
 from engine.ledger.files import Folder
 from engine.ledger.listing import SMALL_BYTES
-from engine.ledger.read_ahead import ReadAhead, packed_block, send
+from engine.ledger.read_ahead import ReadAhead, _Child, packed_block, send
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import LedgerSnapshot
 from engine.ledger.watch import Watch
@@ -33,13 +33,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows reads b
 
 TASKS = 3 * read_ahead.SENT_AT_ONCE + 5
 IDS = sorted(TaskId(task_id(number)) for number in range(TASKS))
-FIRST = IDS[0]
+LOWEST = IDS[0]
 
 
 @pytest.fixture(autouse=True)
 def _help_for_small_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("engine.ledger.reader.processors", lambda: 2.0)
-    monkeypatch.setattr("engine.ledger.snapshot.LEAD", 0)
+    monkeypatch.setattr(read_ahead, "processors", lambda: 2.0)
     yield
     for one in children():
         one.kill()  # a stopped one would stay for ever
@@ -78,86 +77,114 @@ def children() -> list[psutil.Process]:
     return found
 
 
-class Ahead:
-    """A child with the ledger that it reads."""
+class Helped:
+    """A first read with the ledger that it is of."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, ids: Sequence[TaskId] = IDS) -> None:
         self.folder = Folder.at(str(root))
-        self.ahead = ReadAhead(self.folder, FIRST)
-
-    def take(self, ids: Sequence[str]) -> dict[str, bytes]:
-        return self.ahead.take(self.folder, ids)
-
-    def all_of(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """What arrives for `ids`, when all of it has."""
-        found: dict[str, bytes] = {}
-
-        def has_all() -> bool:
-            found.update(self.take(ids))
-            return set(found) == set(ids)
-
-        until(has_all)
-        return found
+        self.ahead = ReadAhead(ids)
+        self.ahead.start(self.folder)
 
     @property
-    def is_alive(self) -> bool:
-        return self.ahead._child is not None
+    def child(self) -> _Child:
+        assert self.ahead._child is not None
+        return self.ahead._child
+
+    def take(self, most: int = 10) -> tuple[dict[TaskId, bytes], list[TaskId]]:
+        return self.ahead.take(self.folder, most)
+
+    def all(self) -> list[tuple[dict[TaskId, bytes], list[TaskId]]]:
+        """All parts, where this process reads nothing before the child has ended."""
+        found: list[tuple[dict[TaskId, bytes], list[TaskId]]] = []
+        while True:
+            until(lambda: arrived(self.ahead))
+            if (part := self.take()) == ({}, []):
+                return found
+            found.append(part)
 
     def close(self) -> None:
         self.ahead.close()
         self.folder.close()
 
 
-def waited(ahead: ReadAhead | None, last: str = IDS[-1]) -> None:
-    """Wait until the child has sent all, so that a list has only to take it."""
+def arrived(ahead: ReadAhead | None) -> bool:
+    """Return whether the child has sent a whole block, or has ended."""
     assert ahead is not None
-    until(lambda: (ahead._receive(FIRST) and False) or ahead._last >= last or not ahead._child)
+    child = ahead._child
+    assert child is not None
+    if child._process is None:
+        return True
+    size = int.from_bytes(child._arrived[:4], "little")
+    is_whole = 4 < len(child._arrived) >= size + 20
+    return is_whole or (child._read() and False) or child._process is None
 
 
-def views(snapshot: LedgerSnapshot, ids: Sequence[TaskId]) -> list[bytes]:
-    return sorted(map(msgspec.json.encode, snapshot.load_new(ids).views))
+def views(snapshot: LedgerSnapshot, *, waits: bool = False) -> list[bytes]:
+    """All of a first load; with `waits` this process reads nothing that the child sends."""
+    snapshot.begin_load(snapshot.list_ids())
+    found: list[bytes] = []
+    assert snapshot._ahead is not None
+    while True:
+        if waits:
+            until(lambda: arrived(snapshot._ahead))
+        if not (more := snapshot.load_next(1).views):
+            snapshot.close()
+            return sorted(found)
+        found += map(msgspec.json.encode, more)
 
 
-def test_the_bytes_of_each_record_arrive_by_ascending_id(root: Path) -> None:
-    with closing(Ahead(root)) as ahead:
-        for first in range(0, TASKS, 50):
-            ids = IDS[first : first + 50]
-            assert ahead.all_of(ids) == {one: text(root, one) for one in ids}
+def test_the_records_come_from_the_last_id_down(root: Path) -> None:
+    with closing(Helped(root)) as helped:
+        parts = helped.all()
+    ids = [sorted(one) for one, rest in parts]
+    assert not any(rest for _, rest in parts)
+    assert [one for part in ids[::-1] for one in part] == IDS
+    assert all(data == text(root, one) for part, _ in parts for one, data in part.items())
+    assert {len(part) for part in ids} == {read_ahead.SENT_AT_ONCE, 5}
 
 
 def test_blocks_that_no_pipe_holds_arrive_in_parts(long_root: Path) -> None:
-    ids = sorted(one.name for one in long_root.iterdir())
-    with closing(Ahead(long_root)) as ahead:
-        for first in range(0, len(ids), 50):
-            some = ids[first : first + 50]
-            assert ahead.all_of(some) == {one: text(long_root, one) for one in some}
+    ids = sorted(TaskId(one.name) for one in long_root.iterdir())
+    with closing(Helped(long_root, ids)) as helped:
+        found = {one: data for part, _ in helped.all() for one, data in part.items()}
+    assert found == {one: text(long_root, one) for one in ids}
 
 
-def test_only_records_from_the_first_id_on_are_sent(root: Path) -> None:
-    folder = Folder.at(str(root))
-    with closing(ReadAhead(folder, IDS[100])) as ahead, folder:
-        waited(ahead)
-        assert sorted(ahead._texts) == IDS[100:]
+def test_both_read_until_they_meet(long_root: Path) -> None:
+    ids = sorted(TaskId(one.name) for one in long_root.iterdir())
+    ahead = ReadAhead(ids)
+    with Folder.at(str(long_root)) as folder, closing(ahead):
+        here = ahead.take(folder, 100)[1] + ahead.take(folder, 60)[1]
+        assert here == ids[:160]
+        ahead.start(folder)
+        until(lambda: arrived(ahead))
+        found, rest = ahead.take(folder, 10)
+        assert (sorted(found), rest) == (ids[-read_ahead.SENT_AT_ONCE :], [])
+        there = list(found)
+        while found or rest:
+            until(lambda: arrived(ahead))
+            found, rest = ahead.take(folder, 10)
+            there += (*found, *rest)
+    assert sorted([*here, *there]) == ids, "each of them once"
 
 
-def test_what_was_not_asked_for_in_time_is_dropped(root: Path) -> None:
-    with closing(Ahead(root)) as ahead:
-        until(lambda: ahead.take(IDS[-1:]))
-        assert ahead.take(IDS[:10]) == {}
-        assert ahead.ahead._texts == {}
+def test_tasks_that_are_newer_than_the_list_end_nothing(root: Path) -> None:
+    for number in range(16**8, 16**8 + 2 * read_ahead.SENT_AT_ONCE):
+        write_meta(root, number, "COMPLETED")
+    with closing(Helped(root)) as helped:
+        until(lambda: arrived(helped.ahead))
+        assert helped.take(10) == ({}, IDS[:10])
+        parts = helped.all()
+    assert sorted(one for part, rest in parts for one in (*part, *rest)) == IDS[10:]
 
 
-def test_what_arrives_too_late_is_not_decoded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    decode, decoded = read_ahead._decode, list[bytes]()
-
-    def count(data: bytes) -> dict[str, bytes]:
-        decoded.append(data)
-        return decode(data)
-
-    monkeypatch.setattr(read_ahead, "_decode", count)
-    with closing(Ahead(root)) as ahead:
-        assert ahead.all_of(IDS[-1:])
-    assert len(decoded) == 1
+def test_a_missing_task_is_read_here(root: Path) -> None:
+    for one in (IDS[0], IDS[100], IDS[-1]):
+        (root / one / "meta.json").unlink()
+    with closing(Helped(root)) as helped:
+        parts = helped.all()
+    assert sorted(one for _, rest in parts for one in rest) == [IDS[0], IDS[100], IDS[-1]]
+    assert sum(len(part) for part, _ in parts) == TASKS - 3
 
 
 def test_no_link_is_followed_and_no_long_record_is_sent(tmp_path: Path) -> None:
@@ -168,35 +195,59 @@ def test_no_link_is_followed_and_no_long_record_is_sent(tmp_path: Path) -> None:
     (ledger / task_id(4)).mkdir()
     (ledger / task_id(1)).symlink_to(other / task_id(1))
     (ledger / task_id(4) / "meta.json").symlink_to(other / task_id(1) / "meta.json")
+    with closing(Helped(ledger, IDS[1:5])) as helped:
+        assert helped.all() == [
+            ({IDS[3]: text(ledger, IDS[3])}, [IDS[2], IDS[4]]),
+            ({}, [IDS[1]]),
+        ]
     snapshot = LedgerSnapshot(LedgerReader(ledger), lambda _: False)
-    ids = snapshot.list_ids()
-    snapshot.read_ahead(ids)
-    waited(snapshot._ahead, ids[-1])
-    assert snapshot._ahead is not None
-    assert snapshot._ahead._texts == {task_id(3): text(ledger, task_id(3))}
-    entries = {view.task_id: view.entry for view in snapshot.load_new(ids).views}
+    snapshot.begin_load(snapshot.list_ids())
+    entries = {view.task_id: view.entry for view in snapshot.load_next(9).views}
     snapshot.close()
-    refused = entries.pop(TaskId(task_id(4)))
-    assert isinstance(refused, Unreadable)
+    assert isinstance(entries.pop(IDS[4]), Unreadable)
     reader = LedgerReader(ledger)
-    assert entries == {one: reader.read(one) for one in map(task_id, (2, 3))}
+    assert entries == {one: reader.read(one) for one in IDS[2:4]}
 
 
 def test_records_of_several_kilobytes_are_not_sent(tmp_path: Path) -> None:
     for number in range(TASKS):
         write_meta(tmp_path, number, "COMPLETED", note="x" * 8_000)
     with Folder.at(str(tmp_path)) as folder, (tmp_path / "sent").open("wb") as sent:
-        send(folder, FIRST, sent.fileno())
+        send(folder, sent.fileno())
     assert not (tmp_path / "sent").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("slow_s", "several"), [(0.0, [False, True, True, False]), (1_000.0, [False] * 4)]
+)
+def test_a_slow_disk_is_read_several_times_at_once(
+    root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_s: float,
+    several: list[bool],
+) -> None:
+    """Between two of such times one block shows whether it is still slow."""
+    monkeypatch.setattr(read_ahead, "SLOW_S", slow_s)
+    monkeypatch.setattr(read_ahead, "READ_AT_ONCE", 2)
+    here, read, in_pool = threading.get_ident(), read_ahead._read, dict[str, bool]()
+
+    def noted(root: Folder, ids: list[TaskId]) -> bytes:
+        in_pool[ids[0]] = threading.get_ident() != here
+        return read(root, ids)
+
+    monkeypatch.setattr(read_ahead, "_read", noted)
+    file = tmp_path_factory.mktemp("sent") / "blocks"
+    parts = [IDS[::-1][at : at + read_ahead.SENT_AT_ONCE] for at in range(0, TASKS, 64)]
+    with Folder.at(str(root)) as folder, file.open("wb") as sent:
+        send(folder, sent.fileno())
+        assert file.read_bytes() == b"".join(read(folder, part) for part in parts)
+    assert [in_pool[part[0]] for part in parts] == several
 
 
 def test_a_list_with_a_child_is_the_same_as_one_without(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone, helped = (LedgerSnapshot(LedgerReader(root), lambda _: False) for _ in range(2))
-    expected = views(alone, IDS[:100]) + views(alone, IDS[100:])
-    helped.read_ahead([*IDS])
-    waited(helped._ahead)
     read, texts = list[str](), listing.texts
 
     def count(fd: int, ids: Sequence[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
@@ -204,16 +255,20 @@ def test_a_list_with_a_child_is_the_same_as_one_without(
         return texts(fd, ids)
 
     monkeypatch.setattr(listing, "texts", count)
-    assert views(helped, IDS[:100]) + views(helped, IDS[100:]) == expected
-    assert not read, "what had arrived was read again"
-    helped.close()
+    helped = views(LedgerSnapshot(LedgerReader(root), lambda _: False), waits=True)
+    assert not read, "the child has read all"
     until(lambda: not children())
+    monkeypatch.setattr(read_ahead, "processors", lambda: 1.5)
+    alone = views(LedgerSnapshot(LedgerReader(root), lambda _: False))
+    assert sorted(read) == IDS, "one processor reads faster without a child"
+    assert helped == alone
+    assert len(alone) == TASKS
 
 
 def test_the_record_of_another_task_is_read_again(root: Path) -> None:
     with Folder.at(str(root)) as folder:
-        ahead: dict[str, bytes] = {one: text(root, IDS[1]) for one in IDS[:3]}
-        ended, others = listing.ended(folder, IDS[:3], ahead=ahead)
+        ahead = dict.fromkeys(IDS[:3], text(root, IDS[1]))
+        ended, others = listing.ended(folder, (), ahead=ahead)
     assert [one.task_id for one in ended] == IDS[1:2]
     assert others == [IDS[0], IDS[2]]
 
@@ -225,34 +280,34 @@ def test_a_root_that_was_replaced_is_read_itself(tmp_path: Path) -> None:
         write_meta(other, number, "FAILED")
     link.symlink_to(root)
     snapshot = LedgerSnapshot(LedgerReader(link), lambda _: False)
-    snapshot.read_ahead([*IDS])
-    waited(snapshot._ahead)
+    snapshot.begin_load(IDS)
+    assert snapshot._ahead is not None
+    until(lambda: arrived(snapshot._ahead))
     link.unlink()
     link.symlink_to(other)
-    loaded = snapshot.load_new(IDS).views
-    assert {view.entry.status for view in loaded if isinstance(view.entry, TaskRecord)} == {
-        "FAILED"
-    }
-    assert len(loaded) == TASKS
+    loaded = snapshot.load_next(TASKS).views
+    found = {view.entry.status for view in loaded if isinstance(view.entry, TaskRecord)}
+    assert (found, len(loaded)) == ({"FAILED"}, TASKS)
     snapshot.close()
     until(lambda: not children())
 
 
-def block(texts: dict[str, bytes], last: str = IDS[-1]) -> bytes:
-    return packed_block(last, texts.items())
+def block(texts: dict[str, bytes], lowest: str = LOWEST) -> bytes:
+    return packed_block(lowest, texts.items())
 
 
-SHORT = block({FIRST: b"{}"})
+SHORT = block({LOWEST: b"{}"})
 FAULTS: dict[str, bytes | None] = {
     "is missing": None,
     "ends at once": b"",
     "sends something else": b"Traceback (most recent call last): no module named engine" * 9,
     "sends too large a block": (read_ahead.MOST_BYTES + 1).to_bytes(4, "little") + SHORT[4:],
     "ends within a block": SHORT[:-1],
-    "sends an invalid block": (3).to_bytes(4, "little") + FIRST.encode() + b"abc",
+    "sends an invalid block": (3).to_bytes(4, "little") + LOWEST.encode() + b"abc",
     "sends a block twice": SHORT + SHORT,
     "sends invalid records": block(dict.fromkeys(IDS, b"{")),
     "sends no records": block({}),
+    "sends blocks upwards": block({}, IDS[64]) + block({}, IDS[128]),
 }
 NO_BLOCKS = [one for one in FAULTS if one.startswith("sends") and "record" not in one]
 
@@ -274,42 +329,33 @@ def test_a_child_that_fails_costs_no_task(
     fault: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(read_ahead, "processors", lambda: 1.0)
+    expected = views(LedgerSnapshot(LedgerReader(root), lambda _: False))
+    monkeypatch.setattr(read_ahead, "processors", lambda: 2.0)
     sends(fault, tmp_path_factory.mktemp("sent"), monkeypatch)
-    expected = views(LedgerSnapshot(LedgerReader(root), lambda _: False), IDS)
-    snapshot = LedgerSnapshot(LedgerReader(root), lambda _: False)
-    snapshot.read_ahead([*IDS])
-    assert (snapshot._ahead is None) is (FAULTS[fault] is None)
-    if snapshot._ahead is not None:
-        waited(snapshot._ahead)
-    assert views(snapshot, IDS) == expected
-    snapshot.close()
+    waits = FAULTS[fault] is not None
+    assert views(LedgerSnapshot(LedgerReader(root), lambda _: False), waits=waits) == expected
 
 
 @pytest.mark.parametrize("fault", NO_BLOCKS)
 def test_a_child_that_sends_no_blocks_is_ended(
-    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+    root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sends(fault, tmp_path, monkeypatch, "; exec sleep 600")
-    with closing(Ahead(tmp_path)) as ahead:
-        until(lambda: not (ahead.take(IDS) and False) and not ahead.is_alive)
+    sends(fault, tmp_path_factory.mktemp("sent"), monkeypatch, "; exec sleep 600")
+    with closing(Helped(root)) as helped:
+        found: list[TaskId] = []
 
+        def has_ended() -> bool:
+            arrived, ids = helped.take(1)
+            found.extend((*arrived, *ids))
+            return helped.child._process is None
 
-def test_a_child_that_sends_without_end_does_not_delay_the_list(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    received: list[str] = []
-
-    def receive(ahead: ReadAhead, wanted: str) -> bool:
-        ahead._last = f"{len(received):016x}"
-        received.append(wanted)
-        return True
-
-    monkeypatch.setattr(ReadAhead, "_receive", receive)
-    with closing(Ahead(root)) as ahead:
-        assert ahead.take(["e" * 16, "f" * 16]) == {}
-        assert received == ["e" * 16] * read_ahead.MOST_READS
-        assert ahead.take([f"{1:016x}"]) == {}
-        assert len(received) == read_ahead.MOST_READS, "the child had read that one already"
+        until(has_ended)
+        found += helped.take(TASKS)[1]
+        assert sorted(found) == IDS
 
 
 @pytest.mark.usefixtures("many")
@@ -317,15 +363,15 @@ def test_a_child_that_sends_without_end_does_not_delay_the_list(
 async def test_the_list_is_complete_when_the_child_is_killed_or_stopped(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    start, pids = ReadAhead.__init__, list[int]()
+    start, pids = _Child.__init__, list[int]()
 
-    def stop_it(ahead: ReadAhead, root: Folder, first: str) -> None:
-        start(ahead, root, first)
-        assert ahead._child is not None
-        pids.append(ahead._child.pid)
+    def stop_it(child: _Child, root: Folder) -> None:
+        start(child, root)
+        assert child._process is not None
+        pids.append(child._process.pid)
         os.kill(pids[-1], getattr(signal, name))
 
-    monkeypatch.setattr(ReadAhead, "__init__", stop_it)
+    monkeypatch.setattr(_Child, "__init__", stop_it)
     async with reading(root) as reader:
         assert sorted(reader.views) == IDS
         await asyncio.to_thread(until, lambda: not psutil.pid_exists(pids[0]))
@@ -351,7 +397,7 @@ async def test_a_reader_that_is_cancelled_before_the_child_starts_has_none(
 ) -> None:
     """What a thread does cannot be cancelled: it goes on behind the end of its reader."""
     listed, ended, list_ids = threading.Event(), threading.Event(), LedgerSnapshot.list_ids
-    start, ahead = LedgerSnapshot.read_ahead, threading.Event()
+    start, began = LedgerSnapshot.begin_load, threading.Event()
 
     def list_slowly(snapshot: LedgerSnapshot) -> list[TaskId]:
         found = list_ids(snapshot)
@@ -359,13 +405,12 @@ async def test_a_reader_that_is_cancelled_before_the_child_starts_has_none(
         assert ended.wait(60)
         return found
 
-    def started(snapshot: LedgerSnapshot, ids: list[TaskId]) -> None:
+    def begin(snapshot: LedgerSnapshot, ids: list[TaskId]) -> None:
         start(snapshot, ids)
-        assert snapshot._ahead is None
-        ahead.set()
+        began.set()
 
     monkeypatch.setattr(LedgerSnapshot, "list_ids", list_slowly)
-    monkeypatch.setattr(LedgerSnapshot, "read_ahead", started)
+    monkeypatch.setattr(LedgerSnapshot, "begin_load", begin)
     feed = Feed(LedgerReader(long_root), Watch(long_root), ours=lambda _: False)
 
     async def read() -> None:
@@ -379,7 +424,7 @@ async def test_a_reader_that_is_cancelled_before_the_child_starts_has_none(
     with pytest.raises(asyncio.CancelledError):
         await task
     ended.set()
-    assert await asyncio.to_thread(ahead.wait, 60)
+    assert await asyncio.to_thread(began.wait, 60)
     assert not children()
 
 
@@ -387,8 +432,8 @@ def test_the_child_ends_with_the_program_that_started_it(long_root: Path) -> Non
     code = (
         "import sys, time; from engine.ledger.files import Folder\n"
         "from engine.ledger import read_ahead\n"
-        "ahead = read_ahead.ReadAhead(Folder.at(sys.argv[1]), '0')\n"
-        "print(ahead._child.pid, flush=True); time.sleep(600)\n"
+        "child = read_ahead._Child(Folder.at(sys.argv[1]))\n"
+        "print(child._process.pid, flush=True); time.sleep(600)\n"
     )
     command = [sys.executable, "-c", code, str(long_root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
@@ -408,26 +453,41 @@ def test_a_reader_that_is_gone_ends_what_is_sent(root: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with Folder.at(str(root)) as folder, pytest.raises(BrokenPipeError):
-        send(folder, FIRST, write)
+        send(folder, write)
     os.close(write)
 
 
-def test_one_processor_reads_faster_without_a_child(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("engine.ledger.reader.processors", lambda: 1.5)
-    assert LedgerReader(root).read_ahead(FIRST) is None
+def test_one_processor_has_no_child(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "processors", lambda: 1.5)
+    with closing(Helped(root)) as helped:
+        assert helped.ahead._child is None
 
 
-def test_a_missing_root_has_no_child(tmp_path: Path) -> None:
-    assert LedgerReader(tmp_path / "none").read_ahead(FIRST) is None
+def test_a_root_that_is_removed_ends_the_load(root: Path) -> None:
+    snapshot = LedgerSnapshot(LedgerReader(root), lambda _: False)
+    snapshot.begin_load(IDS)
+    until(lambda: arrived(snapshot._ahead))
+    assert snapshot.load_next(1).views
+    root.rename(root.with_name("removed"))
+    assert snapshot.load_next(TASKS).views == ()
+    snapshot.end_load()
+    until(lambda: not children())
+
+
+def test_a_root_that_is_gone_has_no_child(root: Path, tmp_path: Path) -> None:
+    snapshot = LedgerSnapshot(LedgerReader(tmp_path / "none"), lambda _: False)
+    snapshot.begin_load(IDS)
+    assert not children()
+    assert snapshot.load_next(TASKS).views == ()
+    assert snapshot.load_next(TASKS).views == ()
+    snapshot.close()
 
 
 async def test_a_small_ledger_starts_no_process(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Folder] = []
-    monkeypatch.setattr(ReadAhead, "__init__", lambda _, root, __: started.append(root))
+    monkeypatch.setattr(_Child, "__init__", lambda _, root: started.append(root))
     async with reading(root) as reader:
         assert sorted(reader.views) == IDS
     assert not started
