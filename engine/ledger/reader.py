@@ -174,7 +174,10 @@ class LedgerReader:
     def next_ended(
         self, ahead: ReadAhead, most: int, make: listing.Make
     ) -> tuple[list[TaskRecord], list[str]]:
-        """Read the next tasks of a first read, and return as `ended`; both are empty at its end."""
+        """Read the next tasks of a first read, and return as `ended`.
+
+        Both lists are empty at its end, or without a root.
+        """
         root = self._open_root()
         if root is None:
             return [], []

@@ -21,7 +21,7 @@ from engine.ledger.listing import Make, packed, slices
 from engine.ledger.meta import interned
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
 from engine.ledger.reader import LedgerReader
-from engine.model.errors import EngineError
+from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.records import (
     ENVELOPE,
     EVENTS_NAME,
@@ -189,16 +189,29 @@ class LedgerSnapshot:
 
     def begin_load(self, task_ids: Collection[TaskId]) -> None:
         """Begin to read tasks of `list_ids`, with a child process where one helps."""
+        ahead = self._ledger.read_ahead(task_ids)
         with self._ahead_lock:
             if not self._is_closed:
-                self._ahead = self._ledger.read_ahead(task_ids)
+                self._ahead = ahead
+                return
+        ahead.close()
+
+    @property
+    def left(self) -> int:
+        """The number of tasks that `load_next` has still to read."""
+        return 0 if (ahead := self._ahead) is None else ahead.left
 
     def load_next(self, most: int) -> Difference:
         """Read the next tasks of `begin_load`, about `most`. Raises LedgerUnusable."""
         self._loaded_at_ns = self._loaded_at_ns or time.time_ns()
         views: list[TaskView] = []
-        for _ in slices(self._parts(most, views), 1):
-            pass
+        try:
+            for _ in slices(self._parts(most, views), 1):
+                pass
+        except LedgerUnusable:
+            if not views:
+                raise
+            # They are known by now, so that no survey would name them; the next call raises.
         return Difference(tuple(views))
 
     def _parts(self, most: int, views: list[TaskView]) -> Iterator[None]:
@@ -207,6 +220,7 @@ class LedgerSnapshot:
         while (ahead := self._ahead) is not None and left > 0:
             ended, others = self._ledger.next_ended(ahead, min(left, LOAD_AT_ONCE), self._make)
             if not ended and not others:
+                self.end_load()
                 return
             left -= len(ended) + len(others)
             # Equal to `_view`, at a fifth of the time; a record's id was checked before.

@@ -6,6 +6,7 @@ system without them, or one that hides them, has no limit here.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,8 @@ from typing import Final
 
 GROUPS: Final = Path("/sys/fs/cgroup")
 OWN_GROUPS: Final = Path("/proc/self/cgroup")  # lines `number:controllers:path`
+# Quota and period of a group: of version 2, and of version 1.
+_QUOTA_FILES: Final = (("", ("cpu.max",)), ("cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")))
 
 
 def usable_processors() -> set[int]:
@@ -31,10 +34,13 @@ def processors() -> float:
 def quotas() -> dict[Path, float]:
     """Return the groups that limit the time of processors, each with its number of them."""
     found: dict[Path, float] = {}
-    for group in groups(""):
-        with suppress(OSError, ValueError):  # no such system, or no quota ("max")
-            quota, period = map(float, (group / "cpu.max").read_text().split())
-            found[group] = max(0.01, quota / max(1.0, period))
+    for controller, files in _QUOTA_FILES:
+        for group in groups(controller):
+            with suppress(OSError, ValueError):  # no such system, or no quota ("max")
+                words = " ".join((group / file).read_text() for file in files).split()
+                quota, period = map(float, words)
+                if quota > 0 and math.isfinite(quota):  # -1 of version 1: no quota
+                    found[group] = max(0.01, quota / max(1.0, period))
     return found
 
 

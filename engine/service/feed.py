@@ -102,7 +102,6 @@ class Feed:
         self._snapshot = LedgerSnapshot(ledger, ours, compact if light else interned, runs)
         self._todo: Sequence[TaskId] = ()
         self._done = 0
-        self._read: Callable[[Sequence[TaskId]], Difference] = self._snapshot.load
         self._loading = True
         self._called = False
         self._closed = threading.Event()
@@ -155,7 +154,10 @@ class Feed:
             await self.watch.stop()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yield all tasks, newest-changed first, then changes, until `close`. For one reader."""
+        """Yield all tasks, newest-changed first, then changes, until `close`.
+
+        For one reader, once.
+        """
         watch = self.watch
         if watch is None:
             return
@@ -171,6 +173,8 @@ class Feed:
                         changed = True
                         noticed |= look != self._snapshot.pulse
                         yield self._batch(difference)
+                    elif look == self._snapshot.end_load:
+                        yield self._batch(NOTHING)  # the last tasks may have been removed
                     if self._closed.is_set():
                         return
                 if noticed:
@@ -192,13 +196,16 @@ class Feed:
         if changes.rescan:
             self._loading = not len(self._snapshot)
             yield partial(self._survey, changes.whole)
-            size, most = FIRST, MANY_AT_ONCE if self._read == self._load_next else PART
+            size = FIRST
+            if self._snapshot.left:
+                while self._snapshot.left:
+                    yield partial(self._snapshot.load_next, size)
+                    size = MANY_AT_ONCE
+                yield self._snapshot.end_load
             while part := self._todo[self._done : self._done + size]:
                 self._done += len(part)
-                size = most
-                yield partial(self._read, part)
-            if most == MANY_AT_ONCE:
-                yield self._snapshot.end_load
+                size = PART
+                yield partial(self._snapshot.load, part)
         if pulse:
             yield self._snapshot.pulse
 
@@ -212,15 +219,10 @@ class Feed:
         self._done = 0
         if not len(self._snapshot) and len(names := self._snapshot.list_ids()) > MANY:
             self._snapshot.begin_load(names)
-            self._todo, self._read = names, self._load_next
+            self._todo = ()
         else:
             self._todo, gone = self._snapshot.survey(whole=whole)
-            self._read = self._snapshot.load
         return Difference(gone=gone)
-
-    def _load_next(self, part: Sequence[TaskId]) -> Difference:
-        """Read as many tasks as `part` has: which ones, the first read decides."""
-        return self._snapshot.load_next(len(part))
 
     async def _looked(self, look: Callable[[], Difference], watch: Watch) -> Difference:
         try:
@@ -228,6 +230,7 @@ class Feed:
         except LedgerUnusable:
             # Without a free descriptor, for example, nothing is known until the next rescan.
             self._todo, self._done = (), 0
+            self._snapshot.end_load()
             return Difference(gone=self._snapshot.clear()) if watch.state == "gone" else NOTHING
         except OSError as error:  # of one task: the next steps continue
             log.warning("a part of the ledger could not be looked at: %s", error)
@@ -235,7 +238,7 @@ class Feed:
 
     def _batch(self, difference: Difference) -> Batch:
         loaded = len(self._snapshot)
-        left = len(self._todo) - self._done if self._loading else 0
+        left = self._snapshot.left + len(self._todo) - self._done if self._loading else 0
         return Batch(
             views=difference.views,
             gone=difference.gone,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -23,6 +25,7 @@ from engine.ledger.read_ahead import ReadAhead, _Child, packed_block, send
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import LedgerSnapshot
 from engine.ledger.watch import Watch
+from engine.model.errors import LedgerUnusable
 from engine.model.records import TaskId, TaskRecord, Unreadable
 from engine.service.feed import Feed
 from tests.support.processes import until
@@ -143,6 +146,11 @@ def test_the_records_come_from_the_last_id_down(root: Path) -> None:
     assert {len(part) for part in ids} == {read_ahead.SENT_AT_ONCE, 5}
 
 
+def test_ids_are_sorted(root: Path) -> None:
+    ids = [TaskId(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}") for number in range(500)]
+    assert ReadAhead(ids).take(Folder(str(root), None), 500) == ({}, sorted(ids))
+
+
 def test_blocks_that_no_pipe_holds_arrive_in_parts(long_root: Path) -> None:
     ids = sorted(TaskId(one.name) for one in long_root.iterdir())
     with closing(Helped(long_root, ids)) as helped:
@@ -187,6 +195,15 @@ def test_a_missing_task_is_read_here(root: Path) -> None:
     assert sum(len(part) for part, _ in parts) == TASKS - 3
 
 
+def test_many_missing_tasks_are_read_in_small_parts(root: Path) -> None:
+    for one in IDS[5:-5]:
+        (root / one).rename(root / f"removed-{one}")
+    with closing(Helped(root)) as helped:
+        parts = helped.all()
+    assert max(len(rest) for _, rest in parts) == 10
+    assert sorted(one for part, rest in parts for one in (*part, *rest)) == IDS
+
+
 def test_no_link_is_followed_and_no_long_record_is_sent(tmp_path: Path) -> None:
     ledger, other = tmp_path / "tasks", tmp_path / "other"
     write_meta(other, 1, "COMPLETED")
@@ -196,10 +213,13 @@ def test_no_link_is_followed_and_no_long_record_is_sent(tmp_path: Path) -> None:
     (ledger / task_id(1)).symlink_to(other / task_id(1))
     (ledger / task_id(4) / "meta.json").symlink_to(other / task_id(1) / "meta.json")
     with closing(Helped(ledger, IDS[1:5])) as helped:
-        assert helped.all() == [
-            ({IDS[3]: text(ledger, IDS[3])}, [IDS[2], IDS[4]]),
-            ({}, [IDS[1]]),
-        ]
+        parts = helped.all()
+    assert parts[0] == ({IDS[3]: text(ledger, IDS[3])}, [])
+    assert sorted(one for part, rest in parts[1:] for one in (*part, *rest)) == [
+        IDS[1],
+        *IDS[2:5:2],
+    ]
+    assert not any(part for part, _ in parts[1:])
     snapshot = LedgerSnapshot(LedgerReader(ledger), lambda _: False)
     snapshot.begin_load(snapshot.list_ids())
     entries = {view.task_id: view.entry for view in snapshot.load_next(9).views}
@@ -354,7 +374,8 @@ def test_a_child_that_sends_no_blocks_is_ended(
             return helped.child._process is None
 
         until(has_ended)
-        found += helped.take(TASKS)[1]
+        while rest := helped.take(TASKS)[1]:
+            found += rest
         assert sorted(found) == IDS
 
 
@@ -378,9 +399,109 @@ async def test_the_list_is_complete_when_the_child_is_killed_or_stopped(
     assert len(pids) == 1
 
 
+def follow(root: Path) -> Feed:
+    return Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
+
+
+@pytest.fixture
+def prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read nothing here before the child has sent a block."""
+    take = ReadAhead.take
+
+    def wait(ahead: ReadAhead, root: Folder, most: int) -> tuple[dict[TaskId, bytes], list[TaskId]]:
+        until(lambda: arrived(ahead))
+        return take(ahead, root, most)
+
+    monkeypatch.setattr(ReadAhead, "take", wait)
+
+
+@pytest.mark.usefixtures("many", "prompt")
+async def test_the_numbers_of_a_first_list_are_right(long_root: Path) -> None:
+    total = len(list(long_root.iterdir()))
+    shown = 0
+    async with aclosing(follow(long_root).batches()) as batches:
+        async for batch in batches:
+            shown += len(batch.views)
+            assert (batch.loaded, batch.total) == (shown, total)
+            if batch.complete:
+                break
+    assert shown == total
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_first_list_of_removed_tasks_is_complete(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was shown before: a first batch says so of an empty ledger too."""
+    list_ids = LedgerSnapshot.list_ids
+
+    def list_and_remove(snapshot: LedgerSnapshot) -> list[TaskId]:
+        found = list_ids(snapshot)
+        for one in found:
+            shutil.rmtree(root / one)
+        return found
+
+    async with reading(root.with_name("empty")) as reader:
+        known = len(reader.batches)
+        monkeypatch.setattr(LedgerSnapshot, "list_ids", list_and_remove)
+        root.rename(root.with_name("empty"))
+        root = root.with_name("empty")
+        reader.feed.rescan()
+        await reader.until(lambda: any(not one.views for one in reader.batches[known:]))
+        assert reader.batches[-1].complete
+
+
+@pytest.mark.usefixtures("many")
+async def test_what_was_read_before_a_lack_of_descriptors_is_shown(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_ahead, "processors", lambda: 1.0)
+    monkeypatch.setattr("engine.ledger.snapshot.LOAD_AT_ONCE", 50)
+    next_ended, calls = LedgerReader.next_ended, list[int]()
+
+    def lack(reader: LedgerReader, ahead: ReadAhead, most: int, make: listing.Make) -> Any:
+        calls.append(most)
+        if len(calls) in (2, 3):
+            raise LedgerUnusable(path=str(root), reason="too many open files")
+        return next_ended(reader, ahead, most, make)
+
+    monkeypatch.setattr(LedgerReader, "next_ended", lack)
+    feed = Feed(LedgerReader(root), Watch(root, scan_s=0.1), ours=lambda _: False)
+    found: set[TaskId] = set()
+    async with aclosing(feed.batches()) as batches:
+        async for batch in batches:
+            found |= {view.task_id for view in batch.views}
+            if len(found) == TASKS:
+                break
+        await feed.close()
+    assert sorted(found) == IDS
+
+
+def test_a_close_does_not_wait_for_the_start_of_a_child(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting, closed, start = threading.Event(), threading.Event(), _Child.__init__
+
+    def start_late(child: _Child, root: Folder) -> None:
+        starting.set()
+        assert closed.wait(60)
+        start(child, root)
+
+    monkeypatch.setattr(_Child, "__init__", start_late)
+    snapshot = LedgerSnapshot(LedgerReader(root), lambda _: False)
+    thread = threading.Thread(target=snapshot.begin_load, args=(IDS,))
+    thread.start()
+    assert starting.wait(60)
+    snapshot.close()
+    closed.set()
+    thread.join(60)
+    assert snapshot.left == 0
+    until(lambda: not children())
+
+
 @pytest.mark.usefixtures("many")
 async def test_a_feed_that_is_closed_while_it_loads_ends_the_child(long_root: Path) -> None:
-    feed = Feed(LedgerReader(long_root), Watch(long_root), ours=lambda _: False)
+    feed = follow(long_root)
     async with aclosing(feed.batches()) as batches:
         async for batch in batches:
             if batch.views:
@@ -411,7 +532,7 @@ async def test_a_reader_that_is_cancelled_before_the_child_starts_has_none(
 
     monkeypatch.setattr(LedgerSnapshot, "list_ids", list_slowly)
     monkeypatch.setattr(LedgerSnapshot, "begin_load", begin)
-    feed = Feed(LedgerReader(long_root), Watch(long_root), ours=lambda _: False)
+    feed = follow(long_root)
 
     async def read() -> None:
         async with aclosing(feed.batches()) as batches:
@@ -425,7 +546,7 @@ async def test_a_reader_that_is_cancelled_before_the_child_starts_has_none(
         await task
     ended.set()
     assert await asyncio.to_thread(began.wait, 60)
-    assert not children()
+    await asyncio.to_thread(until, lambda: not children())
 
 
 def test_the_child_ends_with_the_program_that_started_it(long_root: Path) -> None:

@@ -723,6 +723,22 @@ def test_half_of_the_processors_of_a_container_are_slots(container: Container) -
     assert Settings().slots == 3
 
 
+@pytest.mark.parametrize(
+    ("quota", "period", "slots"),
+    [("400000", "100000", 2), ("1200000", "100000", 6), ("-1", "100000", 8), ("nan", "1", 8)],
+)
+def test_quotas_of_the_first_version_of_groups_limit_the_slots(
+    container: Container, tmp_path: Path, quota: str, period: str, slots: int
+) -> None:
+    (tmp_path / "cgroup").write_text("4:cpu,cpuacct:/pod\n")
+    group = tmp_path / "cpu" / "pod"
+    group.mkdir(parents=True)
+    (group / "cpu.cfs_quota_us").write_text(f"{quota}\n")
+    (group / "cpu.cfs_period_us").write_text(f"{period}\n")
+    assert Settings().slots == slots
+    container.limit("pod", "max 100000")
+
+
 @pytest.mark.parametrize("line", [b"0::/\xff\xfe\n", b"of another system\n"])
 def test_groups_that_cannot_be_read_do_not_limit_the_slots(
     container: Container, tmp_path: Path, line: bytes
