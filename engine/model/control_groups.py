@@ -6,7 +6,6 @@ system without them, or one that hides them, has no limit here.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -39,7 +38,7 @@ def quotas() -> dict[Path, float]:
             with suppress(OSError, ValueError):  # no such system, or no quota ("max")
                 words = " ".join((group / file).read_text() for file in files).split()
                 quota, period = map(float, words)
-                if quota > 0 and math.isfinite(quota):  # -1 of version 1: no quota
+                if quota > 0:  # -1 of version 1: no quota
                     found[group] = max(0.01, quota / max(1.0, period))
     return found
 
