@@ -2,9 +2,9 @@
 
 Opening and reading 100,000 records takes 0.9 s of the GIL, and the thread that reads and a window's
 thread take turns at it; from a disk they take 14 s, one after the other. A child process reads on
-another processor, several at once from a disk, and sends the bytes of each meta.json. Only this
-process decodes and checks them, as those that it reads itself. It never waits for the child: where
-nothing has arrived, it reads the next records itself, until both have met.
+another processor, several files at once from a disk, and sends the bytes of each meta.json. Only
+this process decodes and checks them, as those that it reads itself. It never waits for the child:
+where nothing has arrived, it reads the next records itself, until both have met.
 """
 
 from __future__ import annotations
@@ -118,9 +118,10 @@ class ReadAhead:
 
         Both are empty at the end. Another `root` than that of the child ends it.
         """
-        same_root = self._child is not None and self._child.is_of(root)
+        if self._child is not None and not self._child.is_of(root):
+            self.close()
         with self._lock:
-            block = None if self._child is None else self._child.receive(same_root)
+            block = None if self._child is None else self._child.receive()
         if block is not None:
             lowest, texts = block
             begin = max(self._front, bisect_left(self._ids, lowest))
@@ -170,10 +171,8 @@ class _Child:
         """Return whether it reads this folder."""
         return root.fd is not None and self._root == _identity(root.fd)
 
-    def receive(self, same_root: bool) -> tuple[str, dict[TaskId, bytes]] | None:
+    def receive(self) -> tuple[str, dict[TaskId, bytes]] | None:
         """Return the lowest id and the bytes of the next block, or None if none has arrived."""
-        if not same_root:
-            self.end()
         if self._process is None:
             return None
         try:

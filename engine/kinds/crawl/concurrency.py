@@ -420,8 +420,7 @@ def _memory() -> tuple[float, float]:
             with suppress(OSError, ValueError):  # no such system, or no limit ("max")
                 most = float((group / limit).read_text())
                 if most < machine:
-                    used = float((group / usage).read_text()) - group_value(
-                        group / "memory.stat", cached
-                    )
+                    used = float((group / usage).read_text())
+                    used -= group_value(group / "memory.stat", cached)
                     total, free = min(total, most), min(free, max(0.0, most - used))
     return total, free
