@@ -65,8 +65,7 @@ class Ledger(LedgerReader):
     """Tasks in folders below `root`; see the module. Safe to share between threads.
 
     Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file is intact.
-    With a lease, opening sweeps half-written files of dead processes. `on_state_change` is called
-    after each change of state that this ledger wrote (claimed, ended).
+    `on_state_change` is called after each change of state that this ledger wrote (claimed, ended).
     """
 
     def __init__(
@@ -79,9 +78,6 @@ class Ledger(LedgerReader):
         self._healed: set[tuple[str, str]] = set()  # line files that are known to end in a line end
         self._sizes: dict[tuple[str, str], int] = {}  # of artifacts that grow
         self._appending = threading.Lock()
-        if lease is not None:
-            with writing(str(self.root)):
-                task_files.sweep(self.root)
 
     def create(
         self,

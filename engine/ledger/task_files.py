@@ -5,25 +5,19 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from engine.ledger import lease
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable, unusable
 from engine.ledger.lease import Lease
-from engine.ledger.listing import task_ids
-from engine.ledger.lock import PEERS, TaskLock
 from engine.model import redact
 from engine.model.errors import LedgerReadOnly, LedgerUnusable, ResultMissing
 from engine.model.records import ARTIFACTS_NAME, RESULT_NAME
 
 TEMP = re.compile(r"\..+\.([0-9a-f]{16})\.\d+\.tmp", re.ASCII)
 _PEER_TEMP = re.compile(r"(meta|result)\.json\.\d+", re.ASCII)  # OpenChrome's (write-file-atomic)
-_ASIDE = f"{PEERS}.dead-"
-_ASIDE_S: Final = 60.0  # a lock directory moved aside is removed at once, unless its mover died
 
 
 def open_root(root: Path) -> Folder | None:
@@ -66,43 +60,6 @@ def _missing(root: Path) -> str:
     return f"there is no such folder, and its parent {root.parent} is not there either"
 
 
-def sweep(root: Path) -> int:
-    """Remove half-written files of dead processes; return their number.
-
-    Only names with a dead lease in them are ours to remove: OpenChrome's own temp files are not
-    touched. The leases go last, so that a sweep that dies is repeated.
-    """
-    dead = lease.dead_leases(root)
-    if not dead:
-        return 0
-    nonces = frozenset(dead)
-    swept = 0
-    with Folder.at(str(root)) as top:
-        swept += _sweep_folder(top, nonces)
-        for task_id in list(task_ids(top)):
-            with suppress(OSError, Unusable), top.enter(task_id) as folder:
-                swept += _sweep_folder(folder, nonces)
-                if folder.has(PEERS):
-                    TaskLock(folder, task_id).free_dead()
-    lease.remove_dead(root, dead)
-    return swept
-
-
-def _sweep_folder(folder: Folder, nonces: frozenset[str]) -> int:
-    swept = 0
-    for name in folder.names():
-        if name == ARTIFACTS_NAME:
-            with suppress(OSError), folder.enter(name) as inner:
-                swept += _sweep_folder(inner, nonces)
-        found = TEMP.fullmatch(name)
-        if found is not None and found[1] in nonces:
-            discard(folder, name)
-            swept += 1
-        elif name.startswith(_ASIDE):
-            _remove_aside(folder, name)
-    return swept
-
-
 def discard(folder: Folder, name: str) -> None:
     """Remove a temp file, or a folder that was being created under a temp name."""
     with suppress(OSError):
@@ -113,12 +70,6 @@ def discard(folder: Folder, name: str) -> None:
             for inside in inner.names():
                 inner.remove(inside)
         folder.remove_folder(name)
-
-
-def _remove_aside(folder: Folder, name: str) -> None:
-    with suppress(OSError):
-        if time.time() - folder.facts(name).st_ctime > _ASIDE_S:
-            folder.remove_folder(name)
 
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

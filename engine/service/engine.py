@@ -122,10 +122,11 @@ class Engine:
         self.concerns: tuple[Concern, ...] = ()  # risks to this ledger, as of `open`
 
     async def open(self, *, list_first: bool = False) -> None:
-        """Take a lease, then sweep and reap before tasks are accepted.
+        """Take a lease, then remove stale files and reap before tasks are accepted.
 
         With `list_first` a list does not wait for the reaping of a large ledger, or of many
-        orphans: it continues in the background, and only the first start waits for it.
+        orphans: it continues in the background, and only the first start waits for it. Stale
+        files are then removed after it.
         A read-only ledger opens for reading only (see `health`). With `list_first` so does one on
         a full disk, until there is space.
 
@@ -161,6 +162,7 @@ class Engine:
         if list_first:
             self.reaped = await self._maintenance.reap_within(FIRST_ROWS_S)
         else:
+            await self._maintenance.tidy_after_death()
             self.reaped = await self._maintenance.reap()
 
     @property

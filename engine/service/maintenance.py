@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Remove temp files and locks of dead processes that no sweep finds, after a minute.
+# Remove temp files and locks of dead processes.
 #
-# A sweep follows dead leases. Files whose lease was removed first (after a failed removal, or in
-# a record store, which has no leases) are found here. Only names that this program creates are
-# removed, and none of a living process. A folder is read again only after a change.
+# Those of a process whose lease proves its death go at once, others after a minute: the lease may
+# be missing (removed by hand, or in a record store, which has none). Only names that this program
+# creates are removed, and none of a living process. A folder is read again only after a change.
 
 OLD_S: Final = 60.0  # a temp file normally exists for milliseconds
 _DEPTH: Final = 2  # a task's artifacts, a task run's checkpoints
@@ -57,51 +57,79 @@ class Tidier:
         self._root = root
         self._shelves = tuple(shelves)
         self._clean: dict[str, int] = {}  # folders without stale files, and their time of change
+        self._dead: frozenset[str] = frozenset()  # leases that this round proved dead
+        self._removed = 0
+        self._stopped = False
+
+    def tidy_after_death(self) -> int:
+        """Call `tidy` if a process died without releasing its lease; return as that."""
+        return self.tidy() if lease.dead_leases(self._root) else 0
 
     def tidy(self, old_s: float | None = None) -> int:
         """Remove stale files older than `old_s` seconds (a minute); return their number.
 
-        Files that cannot be removed stay.
+        Those of dead leases are removed at any age, and then the leases, so that a round that is
+        stopped is repeated. Files that cannot be removed stay.
         """
-        found, old_s = 0, OLD_S if old_s is None else old_s
-        for place in (self._root, *self._shelves):
-            is_litter = self._is_dead if place == self._root else self._is_shelved
+        self._removed, before = 0, time.time() - (OLD_S if old_s is None else old_s)
+        dead = lease.dead_leases(self._root)
+        self._dead = frozenset(dead)
+        with suppress(OSError), Folder.at(str(self._root)) as folder:
+            self._through(folder, self._is_dead, before, _DEPTH)
+            if dead and not self._stopped:
+                lease.remove_dead(self._root, dead)
+        for place in self._shelves:
             with suppress(OSError), Folder.at(str(place)) as folder:
-                found += self._through(folder, is_litter, time.time() - old_s, _DEPTH)
-                if place != self._root:
-                    found += _drop_half_contracts(folder, time.time() - old_s)
-        return found
+                self._through(folder, self._is_shelved, before, _DEPTH)
+                self._removed += _drop_half_contracts(folder, before)
+        return self._removed
+
+    def stop(self) -> None:
+        """End a round in another thread before its next file, because the program closes."""
+        self._stopped = True
 
     def _through(
         self, folder: Folder, is_litter: Callable[[str], bool], before: float, depth: int
-    ) -> int:
-        found, is_clean = 0, True
+    ) -> bool:
+        """Remove the stale files in `folder`; return whether nothing is left for a later round."""
+        is_clean = True
         for name in folder.names():
+            if self._stopped:
+                return False
             if is_litter(name) or _ASIDE in name:
-                old = _changed_at(folder, name) < before
-                is_clean = is_clean and old
-                found += old
-                if old:
-                    discard(folder, name)
+                is_clean &= self._discarded(folder, name, before)
             elif name.endswith(_LOCKED):
                 is_clean = False  # a process may hold this lock
-                _free(folder, name, before)
+                _free(folder, name, math.inf if self._dead else before)
+            elif TEMP.fullmatch(name):
+                is_clean = False  # its writer may die
             elif depth and not name.startswith("."):
-                found += self._below(folder, name, (is_litter, before, depth - 1))
+                is_clean &= self._below(folder, name, (is_litter, before, depth - 1))
         if is_clean:
             self._clean[folder.path] = folder.facts(".").st_mtime_ns
-        return found
+        return is_clean
 
     def _below(
         self, folder: Folder, name: str, rest: tuple[Callable[[str], bool], float, int]
-    ) -> int:
+    ) -> bool:
         with suppress(OSError):
             facts = folder.facts(name)
             path = os.path.join(folder.path, name)
             if stat.S_ISDIR(facts.st_mode) and self._clean.get(path) != facts.st_mtime_ns:
                 with folder.enter(name) as inner:
                     return self._through(inner, *rest)
-        return 0
+        return True
+
+    def _discarded(self, folder: Folder, name: str, before: float) -> bool:
+        if not self._is_of_dead(name) and _changed_at(folder, name) >= before:
+            return False
+        discard(folder, name)
+        self._removed += 1
+        return True
+
+    def _is_of_dead(self, name: str) -> bool:
+        found = TEMP.fullmatch(name)
+        return found is not None and found[1] in self._dead
 
     def _is_dead(self, name: str) -> bool:
         found = TEMP.fullmatch(name)
@@ -183,7 +211,7 @@ class LedgerMaintenance:
         self.failures: tuple[EngineError, ...] = ()
 
     async def open(self, *, only_look: bool = False) -> None:
-        """Take a lease and sweep; then `ledger` is writable, or `read_only` gives the reason.
+        """Take a lease; then `ledger` is writable, or `read_only` gives the reason.
 
         With `only_look`, a full disk without room for a lease leaves the ledger read-only, too;
         `open` may then be called again.
@@ -248,6 +276,10 @@ class LedgerMaintenance:
             self._settling = asyncio.create_task(self._settle(self._reaper), name="reap the busy")
         return ended
 
+    async def tidy_after_death(self) -> None:
+        """Remove the stale files of processes that died."""
+        await asyncio.to_thread(self._tidier.tidy_after_death)
+
     async def settled(self) -> list[TaskRecord]:
         """Wait a limited time for locked orphans; return those ended since the last call."""
         if self._settling is not None:
@@ -310,6 +342,7 @@ class LedgerMaintenance:
         """Release the lease: tasks that this process still owns become orphans."""
         running = (self._upkeep, self._holding, self._settling, self._first_reap)
         tasks = {task for task in running if task is not None}
+        self._tidier.stop()
         self._upkeep = self._holding = self._settling = self._first_reap = None
         for task in tasks:
             task.cancel()
@@ -324,6 +357,7 @@ class LedgerMaintenance:
             async with asyncio.timeout(self._reap_s):
                 await self._soon.wait()
         await self._or_later(self.reap_first)
+        await self.tidy_after_death()
         while True:
             await asyncio.sleep(min(AGAIN_S, self._reap_s))
             with suppress(TimeoutError):

@@ -23,6 +23,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.model.records import LIVE, Status, TaskRecord, Units, Unreadable
+from engine.service.maintenance import Tidier
 from tests.hard.figures import Figures
 
 PROMISED = {
@@ -83,6 +84,7 @@ def examine(root: Path, said: list[tuple[str, str, int]]) -> Counter[str]:
     lease = Lease.acquire(root)
     try:
         ledger = Ledger(root, lease=lease)
+        Tidier(root, ()).tidy_after_death()
         Reaper(ledger).settle()  # as `octask reap` does, which waits for locks of the dead
         entries = {entry.task_id: entry for entry in ledger.list(limit=None)}
         wrong["unreadable"] = sum(isinstance(entry, Unreadable) for entry in entries.values())

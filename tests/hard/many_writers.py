@@ -27,6 +27,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Change, Ledger
 from engine.ledger.lock import TaskLock
 from engine.model.errors import LockTimeout
+from engine.service.maintenance import Tidier
 from tests.hard.figures import Figures
 from tests.hard.peer import LIMIT_S, answer, node_modules, start_node
 
@@ -218,9 +219,10 @@ def counted(root: Path, task_id: str, turn: Turn, peers: int) -> Turn:
     raw = Ledger(root).read_raw(task_id)
     turn.counted = raw.get("ours", 0)
     turn.node_counted = sum(raw.get(f"peer{n}", 0) for n in range(peers))
-    # Whoever opens the ledger next sweeps what the killed ones left; a lock that the last of
-    # them died in, unproved yet, goes with the next change.
+    # The next program removes the files of the killed ones; a lock in which the last of them
+    # died, unproved yet, goes with the next change.
     lease = Lease.acquire(root)
+    Tidier(root, ()).tidy_after_death()
     Ledger(root, lease=lease).mutate(task_id, lambda raw: None)
     lease.release()
     names = sorted(os.listdir(root / task_id))

@@ -34,13 +34,13 @@ class Place:
         self.goals = Goals(home, lambda: self.ledger)
 
     def open(self) -> None:
-        """Take a lease and sweep, as a program does that takes tasks."""
+        """Take a lease, as a program does that takes tasks."""
         self.lease = Lease.acquire(self.root)
         self.ledger = Ledger(self.root, lease=self.lease)
         self.ledger.on_state_change = self.linked.follow
 
     def recover(self) -> None:
-        """Open after a death: sweep, end orphans, bring runs up to their tasks, tidy."""
+        """Open after a death: end orphans, bring runs up to their tasks, tidy."""
         self.open()
         Reaper(self.ledger).settle()
         self.linked.heal(self.ledger)

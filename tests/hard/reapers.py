@@ -26,6 +26,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.model.records import Status
+from engine.service.maintenance import Tidier
 from tests.hard.figures import Figures, most_s
 
 REPO = Path(__file__).resolve().parents[2]
@@ -84,7 +85,8 @@ def reuse(root: Path) -> None:
     living = write_foreign(root, os.getpid())
     time.sleep(machine.REUSE_SLACK_MS / 1000 + 1.5)  # start times are told to the second
     stranger = fork_as(PID)
-    lease = Lease.acquire(root)  # sweeps the dead lease: only the pid is left to ask
+    lease = Lease.acquire(root)
+    Tidier(root, ()).tidy_after_death()  # removes the dead lease: only the pid is left
     ended = {one.task_id: one for one in Reaper(Ledger(root, lease=lease)).reap()}
     lease.release()
     os.kill(stranger, signal.SIGKILL)

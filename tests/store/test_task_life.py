@@ -252,25 +252,6 @@ def test_a_ledger_without_a_lease_takes_no_task(ledger: Ledger):
         Ledger(ledger.root).create("crawl", ARGS)
 
 
-@pytest.mark.case("R18")
-def test_what_a_dead_process_left_half_written_is_swept_and_openchromes_is_not(ledger: Ledger):
-    task_id = ledger.create("crawl", ARGS).task_id
-    folder, dead, alive = ledger.root / task_id, "d" * 16, ledger.lease
-    assert alive is not None
-    (ledger.root / ".runners" / dead).write_bytes(b"{}")  # nobody holds it
-    (folder / f".meta.json.{dead}.7.tmp").write_bytes(b"{")
-    (ledger.root / f".new.{dead}.8.tmp").mkdir()
-    (ledger.root / f".new.{dead}.8.tmp" / "meta.json").write_bytes(b"{")
-    kept = [folder / f".meta.json.{alive.nonce}.9.tmp", folder / "meta.json.3724810021"]
-    for path in kept:
-        path.write_bytes(b"{")
-    Ledger(ledger.root, lease=alive)
-    left = {path.name for path in ledger.root.rglob("*") if "tmp" in path.name}
-    assert left == {kept[0].name}
-    assert kept[1].exists()
-    assert os.listdir(ledger.root / ".runners") == [alive.nonce]
-
-
 @pytest.mark.parametrize(
     ("asked", "status"), [({"forced_at": 5}, Status.COMPLETED), ({}, Status.FAILED)]
 )
