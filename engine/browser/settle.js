@@ -40,8 +40,9 @@
     const owners = [document];
     for (const owner of owners) { // grows by nested frames
       for (const frame of documentDoes(owner, "querySelectorAll", "iframe, frame")) {
+        // undefined for an element of that name in another namespace
         const inner = owners.length <= MOST_FRAMES && seen(frame) ? frame.contentDocument : null;
-        if (inner !== null) owners.push(inner);
+        if (inner) owners.push(inner);
       }
     }
     return owners.slice(1);

@@ -11,6 +11,7 @@
   // Read once, because they are used for every element of every page.
   const shadowOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
   const tag = (element) => ofElement("tagName", element);
+  const append = (element, one) => ofElement("append", element).call(element, one);
   const isElement = (node) => ofNode("nodeType", node) === 1;
   const isText = (node) => ofNode("nodeType", node) === 3;
   const styleOf = (element) => getComputedStyle(element);
@@ -66,7 +67,7 @@
       if (assigned.length) return assigned;
     }
     if (name === "DETAILS" && !node.open) {
-      return [...ofNode("childNodes", node)].filter((child) => child.localName === "summary").slice(0, 1);
+      return [...ofNode("childNodes", node)].filter((child) => isElement(child) && tag(child) === "SUMMARY").slice(0, 1);
     }
     return ofNode("childNodes", node);
   };
@@ -182,7 +183,7 @@
       lines.block(0);
       return () => lines.block(0);
     }
-    const isFormula = element.namespaceURI.endsWith("MathML") && name !== "math";
+    const isFormula = ofElement("namespaceURI", element)?.endsWith("MathML") && name !== "math";
     if (isFormula || LINES.test(display) || style.float !== "none" || /^(absolute|fixed)$/.test(style.position)) {
       const breaks = !visible ? 0 : name === "P" ? 2 : 1;
       const isTable = display === "table";
@@ -254,20 +255,20 @@
       const node = top.nodes[top.at];
       top.at += 1;
       if (isText(node)) {
-        top.into.append(node.data);
+        append(top.into, node.data);
       } else if (isElement(node)) {
         elements += 1;
         const name = tag(node);
         if (name === "HEAD") {
           const head = inert.importNode(node, true);
           keep(node, head);
-          top.into.append(head);
+          append(top.into, head);
         } else if (!LEFT_OUT.has(name) && !hidden(node)) {
           const isSlot = name === "SLOT";
           const into = isSlot ? top.into : inert.importNode(node, false);
           if (!isSlot) {
             keep(node, into);
-            top.into.append(into);
+            append(top.into, into);
           }
           open.push({ nodes: childrenOf(node), at: 0, into });
         }

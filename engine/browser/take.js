@@ -97,7 +97,9 @@
     const isFrame = name === "FRAME" || name === "IFRAME";
     const address = isFrame ? element.src : element.href;
     const found = web(typeof address === "string" ? address : "");
-    return isFrame && found && new URL(found).hostname !== location.hostname ? null : found;
+    if (!isFrame || !found) return found;
+    if (!URL.canParse(found)) return "";
+    return new URL(found).hostname === location.hostname ? found : null;
   };
 
   // The named tokens of `rel` as bits, in the order of `page_facts.py`.
@@ -215,7 +217,7 @@
 
   const keepDescription = (head) => {
     for (const child of [...does(head, "querySelectorAll", ":scope > *")]) {
-      if (!child.matches('meta[name="description" i]')) child.remove();
+      if (!does(child, "matches", 'meta[name="description" i]')) does(child, "remove");
     }
   };
 
@@ -233,9 +235,10 @@
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
-  // The clone's elements have the same order as the live ones, so both lists run in parallel.
+  // The copy's elements have the same order as the live ones, so both lists run in parallel. It
+  // belongs to an inert document: in the page's own, custom elements would change their copies.
   const visible = (root) => {
-    const copy = does(root, "cloneNode", true);
+    const copy = document.implementation.createHTMLDocument("").importNode(root, true);
     const live = everything(root);
     const twins = does(copy, "querySelectorAll", "*");
     for (let at = 0; at < twins.length; at += 1) {
@@ -271,12 +274,13 @@
     const texts = [own.text, ...others.map((one) => one.text)].filter((text) => text.trim());
     if (others.length && own.copy) {
       does(own.copy, "querySelector", "frameset")?.remove();
-      const body = does(own.copy, "querySelector", "body") || pageDoes("createElement", "body");
+      const inert = Reflect.get(Node.prototype, "ownerDocument", own.copy);
+      const body = does(own.copy, "querySelector", "body") || inert.createElement("body");
       if (!body.isConnected && !own.copy.contains(body)) own.copy.append(body);
       for (const { copy } of others) {
-        const part = pageDoes("createElement", "div");
+        const part = inert.createElement("div");
         const inside = copy && does(copy, "querySelector", "body");
-        if (inside) part.append(...inside.childNodes);
+        for (const child of inside ? [...inside.childNodes] : []) part.append(child);
         body.append(part);
       }
     }
