@@ -5,7 +5,8 @@
 // scripts wrote, or whose address they changed, needs `RENDERED_MS` without new text or a first
 // response. No page is at rest while a request of its own is pending that was sent less than
 // `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
-// content may still arrive, nor, for a shorter one, while it uses IndexedDB.
+// content may still arrive, nor, for a shorter one, while it uses IndexedDB, nor for `frameMs` while
+// it has a new frame: the engine reports the request for a frame's document, but not at once.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
@@ -19,7 +20,8 @@
   const PICTURES = "img, svg, canvas, video, picture, object, embed, iframe, frame, input[type=image]";
   const BUSY = "[aria-busy=true], [role=progressbar]";
 
-  const page = (name) => Reflect.get(Document.prototype, name, document);
+  const documentHas = (owner, name) => Reflect.get(Document.prototype, name, owner);
+  const page = (name) => documentHas(document, name);
   const documentDoes = (owner, name, ...given) =>
     Reflect.get(Document.prototype, name, owner).apply(owner, given);
   const pageDoes = (name, ...given) => documentDoes(document, name, ...given);
@@ -115,6 +117,14 @@
       return true;
     }
   };
+  const isOwnDocument = (address, owner) => {
+    try {
+      const { protocol, href } = new URL(address, Reflect.get(Node.prototype, "baseURI", owner));
+      return /^https?:$/.test(protocol) && isOwn({ address: href });
+    } catch {
+      return false;
+    }
+  };
   // The name of a request across pages: its numbers and keys may differ.
   const shape = (text) => text.replace(/[\w-]*\d[\w-]*/g, "*");
   const sum = (text) => {
@@ -142,12 +152,32 @@
     let wasIdle = false; // and went on by itself: it may do so again
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
+    const newFrames = new WeakMap(); // and when they were found
+    // New frames without end hold no page up for longer than one.
+    const framesAreOver = () => {
+      framedAt ??= performance.now();
+      return performance.now() - framedAt - framesQueued >= ask.requestMs;
+    };
+    // Whether a frame of this site has an address, but no document of it yet.
+    const addsFrame = () => {
+      for (const owner of [document, ...frames()]) {
+        for (const frame of documentDoes(owner, "querySelectorAll", "iframe[src], frame[src]")) {
+          const inner = frame.contentDocument;
+          if (!inner || documentHas(inner, "URL") !== "about:blank") continue;
+          if (does(frame, "getAttribute", "loading")?.toLowerCase() === "lazy") continue;
+          if (!isOwnDocument(does(frame, "getAttribute", "src"), owner)) continue;
+          if (!newFrames.has(frame)) newFrames.set(frame, performance.now());
+          if (performance.now() - newFrames.get(frame) < ask.frameMs && !framesAreOver()) return true;
+        }
+      }
+      return false;
+    };
     // A request or a timer may change the page, and a navigation replaces it.
     const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using
       || connections > 0 || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
     const judge = (told) => {
       if (!ask.reportsIdle || wasIdle) return;
-      const now = ![told, ...told.inner].some(goesOnLater) && !(idle && last > idleAt);
+      const now = ![told, ...told.inner].some(goesOnLater) && !addsFrame() && !(idle && last > idleAt);
       if (now === idle) return;
       idle = now;
       if (idle) idleAt = performance.now();
@@ -182,11 +212,10 @@
       const silent = []; // workers need not respond: a page may be complete without them
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
-        if (request.kind === "frame") { // new frames without end hold no page up for longer than one
-          framedAt ??= performance.now();
+        if (request.kind === "frame") {
           framesQueued = Math.max(framesQueued, request.queued);
           const isLate = request.age - request.queued >= ask.requestMs;
-          if (!isLate && performance.now() - framedAt - framesQueued >= ask.requestMs) continue;
+          if (framesAreOver() && !isLate) continue;
         }
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
         if (beside || known) continue;
@@ -235,7 +264,7 @@
       const read = mayRead ? since(ago.used) : Infinity;
       const due = told.again ? 0 : told.due;
       const hopes = !isShowing && due !== null && due < ask.requestMs - told.age;
-      if (waited.length || hopes || reads || since(ago.left) < ask.requestMs) {
+      if (waited.length || hopes || reads || addsFrame() || since(ago.left) < ask.requestMs) {
         judge(told);
         return wait(LOOK_MS);
       }

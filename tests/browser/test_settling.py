@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import Any
 
 import pytest
 
 from engine.browser.page import extraction_options
-from engine.pages.fetch import PageOptions
+from engine.browser.page.request_queue import RequestQueue
+from engine.pages.fetch import IdleState, PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 
@@ -182,6 +185,108 @@ IDLE_FRAMES = [
     "root.append(makes('/around'))",
     "root.append(makes('/around', { hidden: true }))",
 ]
+
+
+NEW_FRAME = "<script>onload = () => document.body.insertAdjacentHTML('beforeend', '%s')</script>"
+ADDS_SLOW = "<iframe hidden src=/slow></iframe>"
+
+
+@pytest.fixture
+def reported_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tell pages of the requests of their frames only after a second, as on a busy machine."""
+    inform = RequestQueue._inform
+
+    def late(queue: RequestQueue, request: Any) -> None:
+        asyncio.get_running_loop().call_later(1.0, inform, queue, request)
+
+    monkeypatch.setattr(RequestQueue, "_inform", late)
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@pytest.mark.parametrize("place", ["/", "/around"])
+async def test_a_new_frame_whose_request_is_reported_late_is_waited_for(
+    browsing: Making,
+    pages: Pages,
+    reported_late: None,
+    monkeypatch: pytest.MonkeyPatch,
+    direct: bool,
+    place: str,
+) -> None:
+    monkeypatch.setattr(extraction_options, "FRAME_MS", 60_000)
+    pages["/slow"] = Answer(SENDS.encode(), delay_s=3.0)
+    hears = "<script>addEventListener('message', e => document.body.append(e.data))</script>"
+    pages["/"] = f"{PROSE}{hears}{NEW_FRAME % ADDS_SLOW}"
+    # in a frame whose text is part of the page's
+    adds = f"document.body.insertAdjacentHTML('beforeend', '{ADDS_SLOW}')"
+    pages["/inner"] = f"inner<script>parent.addEventListener('load', () => {adds})</script>"
+    pages["/around"] = f"{PROSE}{hears}<iframe src=/inner></iframe>"
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url + place, PATIENT)
+    assert ("words" in page.text, page.settled) == (True, True)
+
+
+async def test_a_page_with_a_new_frame_is_not_idle(
+    browsing: Making, pages: Pages, reported_late: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "FRAME_MS", 60_000)
+    pages["/slow"] = Answer(b"inner", delay_s=3.0)
+    pages["/"] = f"{PROSE}{NEW_FRAME % ADDS_SLOW}"
+    reported: list[IdleState] = []
+    async with browsing(pages.url) as made:
+        await made.fetcher.fetch(pages.url, PATIENT, reported.append)
+    assert reported in ([], ["idle", "over"])  # once the frame is there
+    assert "again" not in reported
+
+
+# New frames for which a page does not wait: no request of theirs will be reported.
+UNAWAITED = [
+    "root.append(makes('OTHER/never'))",
+    "root.append(makes('/never', { loading: 'lazy', hidden: true }))",
+    "root.append(makes('about:blank'))",
+    "root.append(makes('javascript:0'))",
+    "root.append(makes('http://[')); root.append(makes('data:text/html,x'))",
+    "root.append(makes(''))",
+    # once it has a document, whatever comes after that
+    "const one = makes('/quick'); root.append(one); one.onload = () => { one.onload = null;"
+    " one.src = '/none' }",
+    "root.append(makes('/never', { srcdoc: 'here' }))",
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
+async def test_a_page_does_not_wait_for_the_report_of_frames_without_a_request_of_its_site(
+    browsing: Making,
+    pages: Pages,
+    canary: Pages,
+    subtests: pytest.Subtests,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(extraction_options, "FRAME_MS", PATIENT.timeout_ms)
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", PATIENT.timeout_ms)
+    other = f"http://localhost:{canary.server.port}"
+    for one in (pages, canary):
+        one["/never"] = Answer(stops="before")
+    pages["/none"], pages["/quick"] = Answer(b"", 204), "quick"
+    place = f"localhost:{canary.server.port}"
+    async with browsing(pages.url, allow_private=[place]) as made:
+        for adds in UNAWAITED:
+            with subtests.test(adds=adds):
+                pages["/"] = FRAMED.replace("ADDS", adds.replace("OTHER", other))
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                assert ("application" in page.text, page.settled) == (True, True)
+
+
+async def test_new_frames_without_end_hold_up_a_page_no_longer_than_one(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "FRAME_MS", PATIENT.timeout_ms)
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 1_000)
+    pages["/none"] = Answer(b"", 204)
+    pages["/"] = FRAMED.replace("ADDS", "root.append(makes('/none', { hidden: true }))")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.settled
+    assert page.render_ms < PATIENT.timeout_ms / 2
 
 
 @pytest.mark.timeout(900)  # many cases in one browser

@@ -210,6 +210,7 @@ class AgentTab:
                 settleMs=SETTLE_MS,
                 requestMs=extraction_options.REQUEST_MS,
                 readMs=extraction_options.READ_MS,
+                frameMs=extraction_options.FRAME_MS,
                 pending=PENDING,
                 held=self._held.known,
                 written=written,
