@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from engine.pages.fetch import FieldRule, PageOptions
+from engine.pages.custom_fields import FieldRule
+from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 
 PATIENT = PageOptions(timeout_ms=100_000)
 SHADOW = "<div><template shadowrootmode=open><b>shadow</b> <slot></slot></template>words</div>"
 XHTML = "http://www.w3.org/1999/xhtml"
-UNUSUAL = {
+UNUSUAL: dict[str, str | Answer] = {
     "a frame whose address is none": "words<iframe src='http://['></iframe>",
     "a frame whose port is none": "words<iframe src='http://a:b:c/'></iframe>",
     "a frameset with such a frame": Answer(
