@@ -4,8 +4,13 @@
 // rest, so `settle.js` reads these values. They are only reported here, not judged. It also limits
 // what a page writes to its console.
 ((name) => {
+  // A page may declare classes of these names.
+  const { EventTarget, Document, DocumentFragment, Element, Request, Storage } = window;
+  const { Array, Math, Proxy, Reflect, Set } = window;
   const { apply, get } = Reflect;
+  const { dispatchEvent: dispatch } = EventTarget.prototype;
   const { parse, stringify } = JSON;
+  const asItIs = function asItIs(key) { return this[key]; }; // whatever `toJSON` of the page returns
   const later = window.setTimeout.bind(window);
   const now = performance.now.bind(performance);
   const [Url, Told, Weak] = [window.URL, window.CustomEvent, window.WeakRef];
@@ -162,14 +167,14 @@
     }
   };
   const byThemselves = new Set(["worker", "frame"]);
-  document.addEventListener(`${name}>`, (event) => {
+  const informed = (event) => {
     const told = parse(apply(detailOf, event, []));
     for (const [address, count] of told.queued) {
       const same = [...begun].filter((one) => one.url === address && !byThemselves.has(one.kind));
       same.forEach((request, place) => wait(request, place >= same.length - count)); // the newest ones
     }
     if (told.frames) follow(told.frames);
-  });
+  };
 
   // --- workers: their requests are invisible here, so their messages count instead ---
   const workers = new WeakMap(); // each with its address and its last message
@@ -436,8 +441,8 @@
   let loadedAt = -Infinity;
   const read = () => { try { first = lettersSaid(); } catch { first = 0; } };
   const state = () => get(Document.prototype, "readyState", document);
-  document.addEventListener("readystatechange", () => { if (state() === "interactive") read(); });
-  window.addEventListener("load", () => { loadedAt = now(); }, { capture: true, once: true });
+  const parsed = () => { if (state() === "interactive") read(); };
+  const loaded = () => { loadedAt = now(); };
 
   const tell = (ask) => {
     const at = now();
@@ -460,8 +465,17 @@
       return read();
     }
     let told = "";
-    try { told = stringify(tell(detail === "said")); } catch { /* it then counts as still */ }
-    document.dispatchEvent(new Told(name, { detail: told }));
+    try { told = stringify(tell(detail === "said"), asItIs); } catch { /* it then counts as still */ }
+    apply(dispatch, document, [new Told(name, { detail: told })]);
   };
-  document.addEventListener(`${name}?`, answer);
+  // Again after `document.open`, which removes all listeners.
+  const attend = () => {
+    const hears = (target, event, then, how) => within(EventTarget, target, "addEventListener", event, then, how);
+    hears(document, `${name}?`, answer);
+    hears(document, `${name}>`, informed);
+    hears(document, "readystatechange", parsed);
+    hears(window, "load", loaded, { capture: true, once: true });
+  };
+  attend();
+  new MutationObserver(attend).observe(document, { childList: true });
 })

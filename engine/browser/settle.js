@@ -136,7 +136,7 @@
     let url;
     try { url = new URL(address); } catch { return ""; }
     const asked = [...new Set(url.searchParams.keys())].sort().join("&");
-    const path = `${url.origin}${shape(url.pathname)}`;
+    const path = `${url.origin}${shape(url.pathname.slice(0, 500))}`;
     return `${kind} ${method} ${path}?${asked} ${sum(shape(given))}`.slice(0, 500);
   };
 
