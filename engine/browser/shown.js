@@ -2,6 +2,8 @@
 // that the page's own origin may read. Runs in an isolated world. Prototype methods are used,
 // because the fields of a form cannot shadow them.
 (() => {
+  // A page may declare classes of these names.
+  const { Node, Element, Document, DocumentFragment, Reflect, Set } = window;
   const MAX_ROOTS = 10_000;
   const MAX_FRAMES = 100;
   const MAX_FRAME_DEPTH = 5;
@@ -9,8 +11,15 @@
   const ofElement = (name, element) => Reflect.get(Element.prototype, name, element);
   const ofDocument = (name, owner) => Reflect.get(Document.prototype, name, owner);
   // Read once, because they are used for every element of every page.
-  const shadowOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
-  const tag = (element) => ofElement("tagName", element);
+  const getter = (name) => Object.getOwnPropertyDescriptor(Element.prototype, name).get;
+  const [tagOf, namespaceOf, shadowOf] = ["tagName", "namespaceURI", "shadowRoot"].map(getter);
+  // In upper case for elements of HTML, also in a document of XML.
+  const tagInXml = (element) => {
+    const name = tagOf.call(element);
+    return namespaceOf.call(element) === "http://www.w3.org/1999/xhtml" ? name.toUpperCase() : name;
+  };
+  const isHtml = ofDocument("contentType", document) === "text/html";
+  const tag = isHtml ? (element) => tagOf.call(element) : tagInXml;
   const append = (element, one) => ofElement("append", element).call(element, one);
   const isElement = (node) => ofNode("nodeType", node) === 1;
   const isText = (node) => ofNode("nodeType", node) === 3;
@@ -63,9 +72,10 @@
     if (root) return ofNode("childNodes", root);
     const name = tag(node);
     if (name === "SLOT" && ofNode("nodeType", node.getRootNode()) === 11) {
-      const assigned = node.assignedNodes();
+      const assigned = node.assignedNodes?.() ?? [];
       if (assigned.length) return assigned;
     }
+    if (ofElement("getAttribute", node).call(node, "hidden") === "until-found") return [];
     if (name === "DETAILS" && !node.open) {
       return [...ofNode("childNodes", node)].filter((child) => isElement(child) && tag(child) === "SUMMARY").slice(0, 1);
     }
@@ -136,10 +146,10 @@
     if (how === "uppercase") return text.toUpperCase();
     if (how === "lowercase") return text.toLowerCase();
     if (how !== "capitalize") return text;
-    return text.replace(/(?<![\p{L}\p{N}])\p{L}/gu, (sign) => sign.toUpperCase());
+    return text.replace(/(?<![\p{L}\p{N}]['\u2019]?)\p{L}/gu, (sign) => sign.toUpperCase());
   };
 
-  const LINES = /^(block|flex|grid|list-item|table|flow-root|table-caption)/;
+  const LINES = /^(block|flex|grid|list-item|table$|flow-root|table-caption)/;
   const OWN = /^inline-(block|flex|grid|table)/;
 
   // A formula's one-letter variable is displayed in italics.
@@ -161,7 +171,7 @@
     if (BOXES.has(name) && !isFallback) return lines.box();
     if (name === "SELECT") {
       lines.box();
-      for (const option of element.options) {
+      for (const option of element.options ?? []) {
         lines.block(1);
         lines.collapsed(option.text);
         lines.block(1);
@@ -312,5 +322,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, query, rootsOf, textOf, copyOf, markupOf, withRoots, framesOf, hidden };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, framesOf, hidden };
 })()

@@ -8,10 +8,9 @@
   // fields the form's, in every world; they cannot shadow the prototypes' methods.
   const page = (name) => Reflect.get(Document.prototype, name, document);
   const pageDoes = (name, ...given) => page(name).apply(document, given);
+  const { tag } = shown;
   const does = (element, name, ...given) =>
     Reflect.get(Element.prototype, name, element).apply(element, given);
-  const tagOf = Object.getOwnPropertyDescriptor(Element.prototype, "tagName").get;
-  const tag = (element) => tagOf.call(element);
   const everything = (element) => does(element, "getElementsByTagName", "*");
 
   // In a sandbox without scripts no timer runs and no event arrives; only frames are painted.
@@ -59,14 +58,19 @@
   });
 
   const there = () => new Promise((resolve) => {
-    const end = (found) => { dom.disconnect(); clearTimeout(limit); resolve(found); };
+    let isOver = false;
+    const end = (found) => { isOver = true; dom.disconnect(); resolve(found); };
     const look = () => { if (pageDoes("querySelector", ask.waitFor)) end(true); };
     // In parts, because the limit of a running script may be changed.
-    const wait = () => setTimeout(tick, Math.max(Math.min(left(), LOOK_MS), 0));
-    const tick = () => { if (left() <= 0) end(false); else limit = wait(); };
+    const wait = () => later(tick, Math.max(Math.min(left(), LOOK_MS), 0));
+    const tick = () => {
+      if (isOver) return;
+      if (left() <= 0) end(false);
+      else wait();
+    };
     const dom = new MutationObserver(look);
     dom.observe(document, { subtree: true, childList: true, attributes: true });
-    let limit = wait();
+    wait();
     look();
   });
 
@@ -82,20 +86,42 @@
     }
   };
 
+  // The words of an element without those that are never displayed.
+  const UNSAID = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
+  const isUnsaid = (element) => UNSAID.has(tag(element).toUpperCase()); // also of a drawing
+  const wordsOf = (anchor) => {
+    if (!does(anchor, "querySelector", "script, style, noscript, template")) {
+      return Reflect.get(Node.prototype, "textContent", anchor);
+    }
+    const texts = pageDoes("createTreeWalker", anchor, NodeFilter.SHOW_TEXT);
+    let words = "";
+    while (texts.nextNode() && words.length < 4096) {
+      const { data, parentElement } = texts.currentNode;
+      if (!isUnsaid(parentElement)) words += data;
+    }
+    return words;
+  };
+
   // A link's name: its words, or those of its image.
   const nameOf = (anchor) => {
     const level = (text) => text.slice(0, 4096).replace(/\s+/g, " ").trim().slice(0, 512).toWellFormed();
-    const words = level(Reflect.get(Node.prototype, "textContent", anchor));
+    const words = level(wordsOf(anchor));
     if (words) return words;
-    const picture = does(anchor, "querySelector", "img[alt]") || anchor;
+    const picture = does(anchor, "querySelector", "img[alt]:not([alt=''])") || anchor;
     return level(does(picture, "getAttribute", "alt") || does(anchor, "getAttribute", "aria-label") || "");
   };
 
+  // The address of a link; in a drawing it is not resolved.
+  const hrefOf = ({ href, baseURI }) => {
+    const drawn = href?.baseVal;
+    if (typeof drawn !== "string") return href;
+    return URL.canParse(drawn, baseURI) ? new URL(drawn, baseURI).href : "";
+  };
   // Frames are pages of their own: those of the same host are followed like links.
   const addressOf = (element) => {
     const name = tag(element);
     const isFrame = name === "FRAME" || name === "IFRAME";
-    const address = isFrame ? element.src : element.href;
+    const address = isFrame ? element.src : hrefOf(element);
     const found = web(typeof address === "string" ? address : "");
     if (!isFrame || !found) return found;
     if (!URL.canParse(found)) return "";
@@ -127,7 +153,7 @@
       if (!found.get(address)) found.set(address, nameOf(anchor));
     };
     for (const owner of owners) {
-      for (const anchor of shown.query(owner, "a[href], area[href], frame[src], iframe[src]")) {
+      for (const anchor of shown.query(owner, "a[*|href], area[href], frame[src], iframe[src]")) {
         const address = addressOf(anchor);
         if (address && address.length <= 8192) add(anchor, address);
         else if (address !== null) skipped += 1;
@@ -137,7 +163,6 @@
   };
 
   // Facts for audits, of the document's own elements alone; the terms are those of `page_facts.py`.
-  const UNSAID = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
   const facts = () => {
     const short = (text) => text.slice(0, 4096).toWellFormed();
     const all = (selector) => [...shown.query(document, selector)];
@@ -150,7 +175,7 @@
       const texts = pageDoes("createTreeWalker", body, NodeFilter.SHOW_TEXT);
       while (texts.nextNode()) {
         const text = texts.currentNode;
-        if (!UNSAID.has(tag(text.parentNode))) words += text.data.match(/\S+/g)?.length ?? 0;
+        if (!isUnsaid(text.parentNode)) words += text.data.match(/\S+/g)?.length ?? 0;
       }
     }
     let inside = 0, outside = 0, unfollowed = 0;
@@ -235,11 +260,19 @@
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
+  // Elements whose own text is hidden, and whose elements are judged by themselves.
+  const CLOSED = "details:not([open]), [hidden='until-found' i]";
+  const removeTexts = (element) => {
+    const children = [...Reflect.get(Node.prototype, "childNodes", element)];
+    for (const one of children) if (one instanceof Text) one.remove();
+  };
+
   // The copy's elements have the same order as the live ones, so both lists run in parallel. It
   // belongs to an inert document: in the page's own, custom elements would change their copies.
   const visible = (root) => {
     const copy = document.implementation.createHTMLDocument("").importNode(root, true);
     const live = everything(root);
+    const closed = new Set(does(root, "querySelectorAll", CLOSED));
     const twins = does(copy, "querySelectorAll", "*");
     for (let at = 0; at < twins.length; at += 1) {
       const element = live[at];
@@ -250,7 +283,10 @@
       } else if (LEFT_OUT.has(name) || hidden(element)) {
         does(twins[at], "remove");
         at += everything(element).length;
-      } else keepAddresses(element, twins[at]);
+      } else {
+        keepAddresses(element, twins[at]);
+        if (closed.has(element)) removeTexts(twins[at]);
+      }
     }
     return copy;
   };
@@ -276,7 +312,7 @@
       does(own.copy, "querySelector", "frameset")?.remove();
       const inert = Reflect.get(Node.prototype, "ownerDocument", own.copy);
       const body = does(own.copy, "querySelector", "body") || inert.createElement("body");
-      if (!body.isConnected && !own.copy.contains(body)) own.copy.append(body);
+      if (!does(own.copy, "contains", body)) does(own.copy, "append", body);
       for (const { copy } of others) {
         const part = inert.createElement("div");
         const inside = copy && does(copy, "querySelector", "body");
@@ -340,6 +376,7 @@
     // A change of the text counts after a click only: a clock changes it, too.
     const hasGrown = (clicked) => {
       const root = page("documentElement");
+      if (!root) return false; // a script removed it
       const height = sizeOf(scrollBox(), "scrollHeight");
       const number = everything(root).length;
       const text = ask.loadMore ? Reflect.get(Node.prototype, "textContent", root).length : 0;
@@ -353,7 +390,7 @@
       if (!button && !ask.scroll) return { ...last, loads, loadsCut: false };
       if (loads >= ask.maxLoads || isTooLarge()) return { ...last, loads, loadsCut: true };
       if (button) click(button);
-      if (ask.scroll) await scrollThrough(scrollBox());
+      if (ask.scroll && page("documentElement")) await scrollThrough(scrollBox());
       last = await rest.atRest();
       const grew = hasGrown(Boolean(button));
       loads += grew;

@@ -144,3 +144,89 @@ async def test_a_frame_of_very_many_elements_is_merged(browsing: Making, pages: 
         page = await made.fetcher.fetch(pages.url, options)
     assert "words" in page.text
     assert "words" in page.html
+
+
+# Links, and their names: the words that a reader sees, or those of an image.
+NAMED = {
+    "<a href=/1><img data-src=/a><noscript><img src=/a.png alt=Shoe></noscript></a>": "",
+    "<a href=/2><svg><style>.st0 { fill: red }</style><path d='M0 0'/></svg>Home</a>": "Home",
+    "<a href=/3><script>let one = 1</script><template>no</template>Plan</a>": "Plan",
+    "<a href=/4><img alt=''><img alt=Second></a>": "Second",
+    "<a href=/5>A <b>bold</b> one</a>": "A bold one",
+    "<svg><a href=/6><text>Map</text></a></svg>": "Map",
+    "<svg><a xlink:href=/7><text>Old</text></a></svg>": "Old",
+}
+
+
+async def test_links_are_found_in_drawings_and_named_as_readers_see_them(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = "".join(NAMED) + "<svg><a href='http://['><text>x</text></a></svg>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.links == [f"{pages.url}/{number}" for number in range(1, len(NAMED) + 1)]
+    assert list(page.link_texts) == list(NAMED.values())
+
+
+HIDDEN = {
+    "a closed one": "<details><summary>seen</summary>bare <b>unseen</b></details>",
+    "until it is found": "<div hidden=until-found>bare <b>unseen</b></div>",
+    "a form until it is found": "<form hidden=until-found>bare<input name=childNodes></form>",
+}
+
+
+@pytest.mark.parametrize("beside", ["", SHADOW], ids=["plain", "beside a shadow root"])
+async def test_hidden_text_is_kept_neither_in_the_text_nor_in_the_markup(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests, beside: str
+) -> None:
+    async with browsing(pages.url) as made:
+        for name, markup in HIDDEN.items():
+            with subtests.test(name=name):
+                pages["/"] = f"<p>first</p>{markup}<details open>open</details>{beside}"
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                for kept in (page.text, page.html):
+                    assert "first" in kept
+                    assert "open" in kept
+                    assert "bare" not in kept
+                    assert "unseen" not in kept
+
+
+async def test_tables_and_capitals_beside_a_shadow_root_read_as_without_one(
+    browsing: Making, pages: Pages
+) -> None:
+    markup = (
+        "<table><thead><tr><th>a<th>b<tbody><tr><td>1<td>2<tr><td>3<td>4</table>"
+        "<p style='text-transform: capitalize'>it's o\u2019neil, 2nd 'one' and-more</p>"
+    )
+    async with browsing(pages.url) as made:
+        pages["/"] = markup
+        plain = await made.fetcher.fetch(pages.url, PATIENT)
+        pages["/"] = f"{markup}<div><template shadowrootmode=open></template></div>"
+        shadowed = await made.fetcher.fetch(pages.url, PATIENT)
+    assert shadowed.text.strip() == plain.text.strip()
+
+
+IN_XML = f"""<html xmlns='{XHTML}'><head><title>t</title><meta name='description' content='d'/>
+<link rel='x' href='/x'/></head><body><a href='/one'>one</a> <a href='javascript:0'>script</a>
+<img src='/a.png' alt='picture'/><textarea>typed</textarea><iframe src='/in'></iframe>
+<svg xmlns='http://www.w3.org/2000/svg'><style>.a {{}}</style>
+<a href='/two'><text>two</text></a></svg>
+HERE</body></html>"""
+
+
+@pytest.mark.parametrize("root", ["", "shadow"])
+async def test_a_document_of_xml_is_read_like_one_of_html(
+    browsing: Making, pages: Pages, root: str
+) -> None:
+    makes = "document.body.appendChild(document.createElement('div')).attachShadow({mode: 'open'})"
+    script = f"<script>{makes}.append('shadow')</script>" if root else ""
+    markup = IN_XML.replace("HERE", script)
+    async with browsing(pages.url) as made:
+        pages["/"] = Answer(markup.encode(), 200, "application/xhtml+xml")
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text.split() == ["one", "script", "two", *([root] if root else [])]
+    assert page.links == [f"{pages.url}/{name}" for name in ("one", "in", "two")]
+    for kept in (f'href="{pages.url}/one"', f'src="{pages.url}/a.png"', 'content="d"'):
+        assert kept in page.html
+    for left in ("javascript:", "typed", "iframe", 'rel="x"', "<title"):
+        assert left not in page.html
