@@ -179,9 +179,11 @@
       }
     }
     let inside = 0, outside = 0, unfollowed = 0;
-    for (const anchor of all("a[href], area[href]")) {
-      if (!/^https?:$/.test(anchor.protocol) || !anchor.host) continue;
-      if (anchor.host === location.host) inside += 1;
+    for (const anchor of all("a[*|href], area[href]")) {
+      const isDrawn = typeof anchor.href !== "string";
+      const { protocol, host } = isDrawn ? new URL(hrefOf(anchor) || "about:blank") : anchor;
+      if (!/^https?:$/.test(protocol) || !host) continue;
+      if (host === location.host) inside += 1;
       else outside += 1;
       if (/(^|\s)nofollow(\s|$)/i.test(given(anchor, "rel"))) unfollowed += 1;
     }

@@ -491,7 +491,7 @@ class _Page:
             address = self._address(attributes.get(name) or "")
             self.links_skipped += address is None
             rel = attributes.get("rel")
-            if address is not None and name == "href":
+            if address is not None and name != "src":
                 self._raw_facts.count_link(address, place, rel)
             yield address, functools.partial(_name_of, anchor), rel_bits(rel)
 
@@ -505,7 +505,8 @@ class _Page:
         """Yield elements that lead to another page with the attribute of the address."""
         for anchor in self._tree.css("a[href], area[href], frame[src], iframe[src]"):
             if anchor.tag not in {"frame", "iframe"}:
-                yield "href", anchor
+                # The parser finds both by "href"; the second is that of older drawings.
+                yield ("href" if "href" in anchor.attributes else "xlink:href"), anchor
             elif _same_host(self._base, anchor.attributes.get("src") or ""):
                 yield "src", anchor
 
@@ -639,11 +640,20 @@ def _same_host(base: str, href: str) -> bool:
     return there is not None and here is not None and there.host == here.host
 
 
+_UNSAID_TAGS: Final = ("script", "style", "template")
+_UNSAID: Final = ", ".join(_UNSAID_TAGS)
+
+
 def _name_of(anchor: LexborNode) -> str:
     """Return a link's name: its words, or those of its image or its label."""
-    text = _words(anchor)
+    if anchor.css_first(_UNSAID) is None:
+        text = _words(anchor)
+    else:
+        texts = (one for one in anchor.traverse(include_text=True) if one.tag == "-text")
+        said = (one for one in texts if one.parent is None or one.parent.tag not in _UNSAID_TAGS)
+        text = " ".join(clean("".join(one.text() for one in said)).split())
     if not text:
-        picture = anchor.css_first("img[alt]") or anchor
+        picture = anchor.css_first("img[alt]:not([alt=''])") or anchor
         names = (picture.attributes.get("alt"), anchor.attributes.get("aria-label"))
         text = " ".join(clean(next((name for name in names if name), "")).split())
     return text[:MAX_LINK_TEXT_CHARS]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engine.egress.egress_policy import Policy
 from engine.pages.custom_fields import FieldRule
+from engine.pages.extract import extract_now
 from engine.pages.fetch import PageOptions
+from engine.pages.static_engine import open_static
 from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
 
@@ -162,10 +165,16 @@ async def test_links_are_found_in_drawings_and_named_as_readers_see_them(
     browsing: Making, pages: Pages
 ) -> None:
     pages["/"] = "".join(NAMED) + "<svg><a href='http://['><text>x</text></a></svg>"
-    async with browsing(pages.url) as made:
+    async with browsing(pages.url) as made, open_static(Policy.for_start(pages.url)) as static:
         page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert page.links == [f"{pages.url}/{number}" for number in range(1, len(NAMED) + 1)]
+        parsed = extract_now(await static.fetch(pages.url, PATIENT), "text")
+        shown = extract_now(page, "text")
+    wanted = [f"{pages.url}/{number}" for number in range(1, len(NAMED) + 1)]
+    assert page.links == [one["href"] for one in parsed.anchors] == wanted
     assert list(page.link_texts) == list(NAMED.values())
+    assert [one["text"] for one in parsed.anchors] == list(NAMED.values())
+    facts = shown.facts, parsed.facts
+    assert [one and one.links_internal for one in facts] == [len(NAMED)] * 2
 
 
 HIDDEN = {
