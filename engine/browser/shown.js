@@ -303,15 +303,16 @@
     return end < 0 ? shell : shell.slice(0, end) + inside + shell.slice(end);
   };
 
-  // The readable and visible frame documents of a page, in order, nested ones included.
-  const framesOf = (owner, depth = 0, found = []) => {
+  // A document and those of its readable and visible frames, in order, nested ones included; each
+  // with its shadow roots.
+  const documentsOf = (owner, depth = 0, found = []) => {
+    const roots = rootsOf(owner);
+    found.push([owner, roots]);
     if (depth >= MAX_FRAME_DEPTH) return found;
-    for (const frame of query(owner, "iframe, frame")) {
-      if (found.length >= MAX_FRAMES) break;
+    for (const frame of [owner, ...roots].flatMap((root) => [...query(root, "iframe, frame")])) {
+      if (found.length > MAX_FRAMES) break;
       const inner = frame.contentDocument;
-      if (!inner || !ofDocument("body", inner) || !isSeen(frame)) continue;
-      found.push(inner);
-      framesOf(inner, depth + 1, found);
+      if (inner && ofDocument("body", inner) && isSeen(frame)) documentsOf(inner, depth + 1, found);
     }
     return found;
   };
@@ -322,5 +323,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, framesOf, hidden };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden };
 })()

@@ -439,7 +439,7 @@
   const isWhole = !cutOff && !ask.cutOff && page("readyState") !== "loading";
   const [timing] = performance.getEntriesByType("navigation");
   const isShowing = rest.showing();
-  const owners = [document, ...shown.framesOf(document)].map((owner) => [owner, shown.rootsOf(owner)]);
+  const owners = shown.documentsOf(document);
   const found = links(owners.flat(2));
   const audited = facts();
   const parts = owners.map(([owner, roots]) => taken(owner, roots));

@@ -239,3 +239,17 @@ async def test_a_document_of_xml_is_read_like_one_of_html(
         assert kept in page.html
     for left in ("javascript:", "typed", "iframe", 'rel="x"', "<title"):
         assert left not in page.html
+
+
+async def test_the_text_of_frames_in_shadow_roots_is_part_of_the_page(
+    browsing: Making, pages: Pages
+) -> None:
+    root = "<div><template shadowrootmode=open>{}</template></div>"
+    pages["/in"] = f"in {root.format('<iframe src=/deep></iframe>')}"
+    pages["/deep"] = "deep"
+    hidden = "<iframe src=/deep hidden></iframe>"
+    pages["/"] = f"<p>first</p>{root.format(f'<iframe src=/in></iframe>{hidden}')}"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.split(), page.frames) == (["first", "in", "deep"], 2)
+    assert "deep" in page.html
