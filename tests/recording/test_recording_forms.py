@@ -43,7 +43,8 @@ PAGE = """<!doctype html><style>
 <nav class=menu><form><input name=parentElement><button type=button class=more>First</button>
 </form></nav>
 <form class=menu><input name=matches><button type=button class=more>Second</button></form>
-<div contenteditable><form><input name=parentElement hidden><p id=words>words</p></form></div>
+<div contenteditable><form><button name=parentElement></button><p contenteditable id=words>words</p>
+</form></div>
 <form id=gone onpointerdown="this.remove()"><input name=matches></form>"""
 
 
