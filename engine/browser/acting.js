@@ -6,17 +6,42 @@
     requestAnimationFrame(() => { clearTimeout(limit); resolve(true); });
   });
 
-  // Convert a point of the element's document to the coordinates of the whole page's view.
-  const offset = (element) => {
-    let [x, y] = [0, 0];
-    let frame = element.ownerDocument.defaultView.frameElement;
-    while (frame) {
-      const box = frame.getBoundingClientRect();
-      x += box.left + frame.clientLeft;
-      y += box.top + frame.clientTop;
-      frame = frame.ownerDocument.defaultView.frameElement;
+  const frameOf = (element) => element.ownerDocument.defaultView.frameElement;
+  // The corner of a frame's content, and its scale: it may be zoomed or transformed, and has
+  // borders and padding around it.
+  const contentOf = (frame) => {
+    const box = frame.getBoundingClientRect();
+    const style = getComputedStyle(frame);
+    const [across, down] = [box.width / frame.offsetWidth || 1, box.height / frame.offsetHeight || 1];
+    const left = box.left + (frame.clientLeft + parseFloat(style.paddingLeft)) * across;
+    const top = box.top + (frame.clientTop + parseFloat(style.paddingTop)) * down;
+    return [left, top, across, down];
+  };
+
+  // Corner and scale do not describe the content of a frame that is rotated, skewed or mirrored.
+  const SKEWS = ["m12", "m13", "m14", "m21", "m23", "m24", "m31", "m32"];
+  const isTurned = (element) => {
+    const { transform, rotate, scale } = getComputedStyle(element);
+    if (rotate !== "none" || scale.includes("-")) return true;
+    if (transform === "none") return false;
+    const matrix = new DOMMatrix(transform);
+    return matrix.m11 < 0 || matrix.m22 < 0 || SKEWS.some((name) => Math.abs(matrix[name]) > 1e-6);
+  };
+  const isInTurnedFrame = (element) => {
+    for (let frame = frameOf(element); frame; frame = frameOf(frame)) {
+      for (let one = frame; one; one = el.aboveOf(one)) if (isTurned(one)) return true;
     }
-    return [x, y];
+    return false;
+  };
+
+  // Convert a box of the element's document to the coordinates of the whole page's view.
+  const placed = (element, box) => {
+    let [x, y, width, height] = [box.left, box.top, box.width, box.height];
+    for (let frame = frameOf(element); frame; frame = frameOf(frame)) {
+      const [left, top, across, down] = contentOf(frame);
+      [x, y, width, height] = [left + x * across, top + y * down, width * across, height * down];
+    }
+    return [x, y, width, height];
   };
 
   const hit = (x, y) => {
@@ -26,13 +51,13 @@
       const next = root.elementFromPoint(x, y);
       if (!next || next === found) return found;
       found = next;
-      const inside = found.tagName === "IFRAME" ? el.inner(found) : null;
+      const inside = el.isFrame(found) ? el.inner(found) : null;
       if (inside) {
-        const box = found.getBoundingClientRect();
-        [x, y] = [x - box.left - found.clientLeft, y - box.top - found.clientTop];
+        const [left, top, across, down] = contentOf(found);
+        [x, y] = [(x - left) / across, (y - top) / down];
         root = inside;
-      } else if (found.shadowRoot) {
-        root = found.shadowRoot;
+      } else if (el.shadowRoot(found)) {
+        root = el.shadowRoot(found);
       } else {
         return found;
       }
@@ -47,7 +72,7 @@
   const answers = (target, found) => {
     if (!found || within(target, found)) return Boolean(found);
     for (let one = found; one; one = el.parentOf(one)) {
-      if (one.tagName === "LABEL" && one.control === target) return true;
+      if (el.isElement(one) && el.tagOf(one) === "LABEL" && one.control === target) return true;
     }
     return false;
   };
@@ -57,21 +82,29 @@
     const usable = (one) => one && el.seen(one) && one.getClientRects().length > 0
       && one.getBoundingClientRect().width > 0 && one.getBoundingClientRect().height > 0;
     if (usable(target) && getComputedStyle(target).opacity !== "0") return target;
-    const label = [...(target.labels || [])].find(usable);
-    return label || (usable(target) ? target : null);
+    const first = (one) => {
+      if (usable(one)) return one;
+      if (!el.isBoxless(one)) return null;
+      for (const child of el.childrenOf(one)) {
+        const found = el.isElement(child) ? first(child) : null;
+        if (found) return found;
+      }
+      return null;
+    };
+    return el.labelsOf(target).find(usable) ?? first(target);
   };
 
   const spots = (element) => {
-    const [dx, dy] = offset(element);
     const boxes = [...element.getClientRects()].filter((box) => box.width > 0 && box.height > 0);
-    return boxes.slice(0, 3).map((box) => [dx + box.left + box.width / 2, dy + box.top + box.height / 2]);
+    return boxes.slice(0, 3).map((box) => placed(element, box))
+      .map(([x, y, width, height]) => [x + width / 2, y + height / 2]);
   };
   const inView = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
   const coverOf = (x, y) => {
     const cover = hit(x, y);
     if (!cover) return "";
-    const role = el.roleOf(cover) || cover.tagName.toLowerCase();
+    const role = el.roleOf(cover) || el.tagOf(cover).toLowerCase();
     return `${role} ${el.nameOf(cover, el.roleOf(cover) || "text")}`.trim().slice(0, 120).toWellFormed();
   };
 
@@ -82,15 +115,14 @@
     if (!place) return { problem: "hidden" };
     if (ask.enabled && el.isOff(target)) return { problem: "disabled" };
     if (ask.editable && el.isFixed(target)) return { problem: "read-only" };
+    if (ask.hit && isInTurnedFrame(place)) return { problem: "in a rotated, skewed or mirrored frame" };
     const [first] = spots(place);
     if (!first || !inView(first)) bring(place);
     const open = spots(place).filter(inView);
     if (!open.length) return { problem: "out of reach" };
     const spot = ask.hit ? open.find(([x, y]) => answers(target, hit(x, y)) || answers(place, hit(x, y))) : open[0];
     if (!spot) return { problem: "covered", by: coverOf(...open[0]) };
-    const box = place.getBoundingClientRect();
-    const [dx, dy] = offset(place);
-    return { x: spot[0], y: spot[1], box: [dx + box.left, dy + box.top, box.width, box.height] };
+    return { x: spot[0], y: spot[1], box: placed(place, place.getBoundingClientRect()) };
   };
 
   const told = (target) => el.describe(target, el.roleOf(target) || "text", el.numberOf(target));
@@ -108,7 +140,7 @@
     return animation.effect.getKeyframes().some((frame) => Object.keys(frame).some((name) => !LOOKS.test(name)));
   };
   const animated = (target, how) => {
-    for (let one = target; one; one = one.parentElement) {
+    for (let one = target; one; one = el.aboveOf(one)) {
       if (one.getAnimations().some(how)) return true;
     }
     return false;
@@ -139,9 +171,9 @@
       if (ready || late) {
         if (!ready && !found.problem) found.problem = "moving";
         // No second window may open, so such a link opens in the same tab.
-        const link = ready && target.closest("a[target], area[target]");
+        const link = ready && el.closest(target, "a[target], area[target]");
         if (link && ask.hit) link.target = "_self";
-        return { ...found, item: told(target), tag: target.tagName };
+        return { ...found, item: told(target), tag: el.tagOf(target) };
       }
       before = now;
       wasCalm = calm;
@@ -165,7 +197,8 @@
     selection.addRange(range);
   };
   const moveToEnd = (target) => {
-    if (target.tagName === "INPUT" || target.tagName === "TEXTAREA") {
+    const tag = el.tagOf(target);
+    if (tag === "INPUT" || tag === "TEXTAREA") {
       if (target.type !== "number" && target.type !== "email") {
         target.setSelectionRange(target.value.length, target.value.length);
       }
@@ -179,15 +212,15 @@
   const edit = (ask) => {
     const target = el.elementOf(ask.ref);
     if (!target) return { stale: true };
-    const field = target.tagName === "TEXTAREA" || target.isContentEditable
-      || (target.tagName === "INPUT" && KEYED.has(target.type));
+    const tag = el.tagOf(target);
+    const field = tag === "TEXTAREA" || target.isContentEditable || (tag === "INPUT" && KEYED.has(target.type));
     target.focus();
     if (field) ask.append ? moveToEnd(target) : selectAll(target);
-    const set = target.tagName === "INPUT" && ["date", "time", "month", "week", "datetime-local", "range",
+    const set = tag === "INPUT" && ["date", "time", "month", "week", "datetime-local", "range",
       "color"].includes(target.type);
     const value = target.isContentEditable ? target.innerText : String(target.value ?? "");
     const empty = target.isContentEditable ? !target.innerText.trim() : target.value === "";
-    return { how: field ? "keys" : set ? "set" : "no", empty, value, oneLine: target.tagName === "INPUT" };
+    return { how: field ? "keys" : set ? "set" : "no", empty, value, oneLine: tag === "INPUT" };
   };
 
   const holds = (ask) => {
@@ -218,7 +251,7 @@
   const choose = (ask) => {
     const target = el.elementOf(ask.ref);
     if (!target) return { stale: true };
-    if (target.tagName !== "SELECT") return { how: "no" };
+    if (el.tagOf(target) !== "SELECT") return { how: "no" };
     const options = [...target.options];
     const plain = (text) => el.level(text, 500).toLowerCase();
     const same = [

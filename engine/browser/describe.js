@@ -100,9 +100,16 @@ function describer() {
   const quoted = (text) => '"' + text.replace(/["\\]/g, "\\$&") + '"';
   const plain = (text) => text.replace(/[\s\u00a0\u200b]+/g, " ").trim();
   const isGenerated = (text) => GENERATED.some((sign) => sign.test(text)) || isScrambled(text);
-  // Fields of a form can shadow the form's own properties.
+  // The fields of a form shadow its own properties, so those are read from the prototypes.
+  const ofNode = (name, node) => Reflect.get(Node.prototype, name, node);
+  const matches = (element, css) => Element.prototype.matches.call(element, css);
+  const parentOf = (element) => ofNode("parentElement", element);
   const typeOf = (element) => (typeof element.type === "string" ? element.type.toLowerCase() : "");
-  const above = (element) => element.parentElement ?? element.getRootNode().host ?? null;
+  const above = (element) => parentOf(element) ?? element.getRootNode().host ?? null;
+  const siblingsOf = (element) => {
+    const parent = ofNode("parentNode", element);
+    return parent ? [...ofNode("childNodes", parent)].filter((one) => ofNode("nodeType", one) === 1) : [];
+  };
 
   // As in Playwright's recorder: a mix of letters, capitals and digits is generated.
   function isScrambled(text) {
@@ -174,7 +181,7 @@ function describer() {
     const style = getComputedStyle(node);
     if (style.display === "none" || style.visibility !== "visible") return "";
     if (node.getAttribute("aria-hidden") === "true") return "";
-    if (node.matches(FIELDS) || node.localName === "slot" || node.shadowRoot) return null;
+    if (matches(node, FIELDS) || node.localName === "slot" || node.shadowRoot) return null;
     if (node.hasAttribute("aria-labelledby")) return null;
     const label = plain(node.getAttribute("aria-label") || "");
     if (label) return ` ${label} `;
@@ -189,7 +196,7 @@ function describer() {
       if (content !== "none" && content !== "normal" && content !== '""') return null;
     }
     let words = "";
-    for (const child of element.childNodes) {
+    for (const child of ofNode("childNodes", element)) {
       const part = wordsIn(child, skip);
       if (part === null) return null;
       words += part;
@@ -238,7 +245,7 @@ function describer() {
     return named.get(role);
   }
 
-  const isUncertain = (element) => !element.hasAttribute("role") && element.matches(UNCERTAIN);
+  const isUncertain = (element) => !element.hasAttribute("role") && matches(element, UNCERTAIN);
 
   // An uncertain name may be equal.
   function sameName(one, name) {
@@ -276,7 +283,7 @@ function describer() {
     if (/^(SCRIPT|STYLE|NOSCRIPT|TEXTAREA|OPTION)$/.test(element.tagName)) return [];
     const runs = [];
     let run = "";
-    for (const child of element.childNodes) {
+    for (const child of ofNode("childNodes", element)) {
       if (child.nodeType === Node.TEXT_NODE) run += child.nodeValue;
       else if (child.nodeType === Node.ELEMENT_NODE) { runs.push(run); run = ""; }
     }
@@ -327,7 +334,7 @@ function describer() {
     const role = element.getAttribute("role");
     if (ITEM_ROLES.has(role)) return `[role=${role}]`;
     if (!/^(div|section|fieldset|tbody|dl|details|label|p)$/.test(element.localName)) return null;
-    const siblings = [...(element.parentNode?.children ?? [])].filter((one) => one !== element);
+    const siblings = siblingsOf(element).filter((one) => one !== element);
     const shared = stableClasses(element).find((name) => siblings.some((one) =>
       one.localName === element.localName && one.classList.contains(name)));
     return shared ? `${element.localName}.${CSS.escape(shared)}` : null;
@@ -461,15 +468,14 @@ function describer() {
 
   function position(element) {
     const tag = CSS.escape(element.localName);
-    const siblings = [...(element.parentNode?.children ?? [])]
-      .filter((other) => other.localName === element.localName);
+    const siblings = siblingsOf(element).filter((other) => other.localName === element.localName);
     return siblings.length > 1 ? `${tag}:nth-of-type(${siblings.indexOf(element) + 1})` : tag;
   }
 
   function cssOf(element) {
     for (const css of ownCss(element)) if (only(css, element)) return css;
     let path = position(element);
-    for (let above = element.parentElement; above; above = above.parentElement) {
+    for (let above = parentOf(element); above; above = parentOf(above)) {
       if (only(path, element)) return path;
       for (const css of ownCss(above)) {
         if (only(css, above) && only(`${css} > ${path}`, element)) return `${css} > ${path}`;
@@ -495,7 +501,7 @@ function describer() {
   // Tags and positions only, so that typed text is never repeated.
   function pathOf(element) {
     const parts = [];
-    for (let at = element; at && at !== document.documentElement; at = at.parentElement) {
+    for (let at = element; at && at !== document.documentElement; at = parentOf(at)) {
       parts.unshift(position(at));
     }
     const path = parts.join(" > ");
@@ -521,7 +527,7 @@ function describer() {
     if (own) return own;
     const at = [...frame.ownerDocument.querySelectorAll("iframe,frame")].indexOf(frame);
     const path = [];
-    for (let part = frame; part; part = part.parentElement) path.unshift(position(part));
+    for (let part = frame; part; part = parentOf(part)) path.unshift(position(part));
     return at >= 0 && inside(path.join(" > ")) ? path.join(" > ") : null;
   }
 

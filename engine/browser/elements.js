@@ -34,9 +34,42 @@
     + "|security.?code|credit.?card|account.?number|\\b(pin|pwd|cvv|cvc|csc|otp|totp|mfa|ssn|iban|pan)\\b", "i");
 
   const level = (text, limit) => text.replace(/\s+/g, " ").trim().slice(0, limit).toWellFormed();
-  const isText = (node) => node.nodeType === 3;
-  const isElement = (node) => node.nodeType === 1;
-  const parentOf = (node) => node.assignedSlot || node.parentNode || node.host || null;
+
+  // Properties are read by the getters of their prototypes, because the fields of a form shadow its
+  // own properties.
+  const reader = (owner, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(owner.prototype, name);
+    return (node) => get.call(node);
+  };
+  const nodeType = reader(Node, "nodeType");
+  const parentNode = reader(Node, "parentNode");
+  const childNodes = reader(Node, "childNodes");
+  const shadowRoot = reader(Element, "shadowRoot");
+  const assignedSlot = reader(Element, "assignedSlot");
+  const namespace = reader(Element, "namespaceURI");
+  const localName = reader(Element, "localName");
+  const tagName = reader(Element, "tagName");
+  const matches = (element, selector) => Element.prototype.matches.call(element, selector);
+  const closest = (element, selector) => Element.prototype.closest.call(element, selector);
+
+  const isText = (node) => nodeType(node) === 3;
+  const isElement = (node) => nodeType(node) === 1;
+  // In capitals for every element of HTML; an XHTML document gives them in small letters.
+  const tagOf = (element) => {
+    const tag = tagName(element);
+    const isXhtml = tag >= "a" && namespace(element) === "http://www.w3.org/1999/xhtml";
+    return isXhtml ? localName(element).toUpperCase() : tag;
+  };
+
+  // The tree as displayed: a slotted element is in its slot, a shadow root in its host.
+  const parentOf = (node) => {
+    if (nodeType(node) === 11) return node.host ?? null;
+    return (isElement(node) ? assignedSlot(node) : null) ?? parentNode(node);
+  };
+  const aboveOf = (element) => {
+    const parent = parentOf(element);
+    return !parent || isElement(parent) ? parent : parentOf(parent);
+  };
 
   const inner = (frame) => {
     try {
@@ -48,45 +81,55 @@
 
   // The tree as displayed: open shadow roots and their slotted content, without frames.
   const childrenOf = (node) => {
-    if (node.shadowRoot) return node.shadowRoot.childNodes;
-    if (node.tagName === "DETAILS" && !node.open) return node.querySelectorAll(":scope > summary");
-    if (node.tagName === "SLOT") {
+    const root = shadowRoot(node);
+    if (root) return root.childNodes;
+    const tag = tagOf(node);
+    if (tag === "DETAILS" && !node.open) return node.querySelectorAll(":scope > summary");
+    if (tag === "SLOT") {
       const assigned = node.assignedNodes({ flatten: true });
       return assigned.length ? assigned : node.childNodes;
     }
-    return node.childNodes;
+    return childNodes(node);
   };
 
-  const shown = (element) =>
-    element.checkVisibility() || getComputedStyle(element).display === "contents";
-  const seen = (element) => element.checkVisibility({ visibilityProperty: true });
+  // An element with `display: contents` has no box, and counts as invisible; its content has boxes.
+  const isBoxless = (element) => getComputedStyle(element).display === "contents";
+  const shown = (element) => element.checkVisibility() || isBoxless(element);
+  const seen = (element) => element.checkVisibility({ visibilityProperty: true })
+    || (isBoxless(element) && getComputedStyle(element).visibility === "visible");
+  const isFrame = (element) => {
+    const tag = tagOf(element);
+    return tag === "IFRAME" || tag === "FRAME";
+  };
   const muted = (element) => element.getAttribute("aria-hidden") === "true";
 
   const textOf = (node, limit, depth = 0) => {
     if (isText(node)) return node.data;
     if (!isElement(node) || depth > 100) return "";
-    if (LEFT_OUT.has(node.tagName) || !shown(node) || muted(node)) return "";
-    if (node.tagName === "IMG") return ` ${node.alt} `;
+    const tag = tagOf(node);
+    if (LEFT_OUT.has(tag) || !shown(node) || muted(node)) return "";
+    if (tag === "IMG") return ` ${node.alt} `;
     const spoken = node.getAttribute("aria-label");
     if (spoken && depth) return ` ${spoken} `;
-    if (node.tagName === "INPUT" || node.tagName === "SELECT" || node.tagName === "TEXTAREA") return "";
+    if (tag === "INPUT" || tag === "SELECT" || tag === "TEXTAREA") return "";
     let text = "";
     for (const child of childrenOf(node)) {
       text += textOf(child, limit, depth + 1);
       if (text.length > limit * 4) break;
     }
-    return getComputedStyle(node).display.startsWith("inline") ? text : ` ${text} `;
+    return /^(inline|contents)/.test(getComputedStyle(node).display) ? text : ` ${text} `;
   };
 
   const roleOf = (element) => {
     const given = (element.getAttribute("role") || "").trim().split(/\s+/)[0].toLowerCase();
     if (given && given !== "none" && given !== "presentation") return given === "img" ? "image" : given;
-    const tag = element.tagName;
+    const tag = tagOf(element);
     if (tag === "INPUT") return INPUT_ROLES[element.type] ?? (element.list ? "combobox" : "textbox");
     if (tag === "A" || tag === "AREA") return element.hasAttribute("href") ? "link" : clickable(element);
     if (tag === "SELECT") return element.multiple || element.size > 1 ? "listbox" : "combobox";
-    if (tag === "SUMMARY" && element.parentNode?.tagName !== "DETAILS") return "";
-    if (element.isContentEditable && !element.parentElement?.isContentEditable) return "textbox";
+    const above = aboveOf(element);
+    if (tag === "SUMMARY" && !(above && tagOf(above) === "DETAILS")) return "";
+    if (element.isContentEditable && !above?.isContentEditable) return "textbox";
     if (tag in TAG_ROLES) return TAG_ROLES[tag];
     if (tag.toLowerCase() === "svg") return element.querySelector(":scope > title") ? "image" : "";
     return clickable(element);
@@ -94,12 +137,12 @@
 
   // Event listeners cannot be listed; these signs of clickability are visible to people too.
   const clickable = (element) => {
-    if (element.tagName === "LABEL" || element.tagName === "BODY" || element.tagName === "HTML") return "";
+    if (["LABEL", "BODY", "HTML"].includes(tagOf(element))) return "";
     if (element.hasAttribute("onclick") || element.tabIndex >= 0 && element.hasAttribute("tabindex")) {
       return "clickable";
     }
     const hand = (one) => one && getComputedStyle(one).cursor === "pointer";
-    return hand(element) && !hand(element.parentElement) && !element.closest("a, button, label")
+    return hand(element) && !hand(aboveOf(element)) && !closest(element, "a, button, label")
       ? "clickable" : "";
   };
 
@@ -110,15 +153,19 @@
     return texts.map((one) => textOf(one, NAME_LIMIT) || one.textContent).join(" ");
   };
 
+  // A form has none, but may have a field of this name.
+  const labelsOf = (element) => (tagOf(element) === "FORM" ? [] : [...(element.labels ?? [])]);
+
   const nameOf = (element, role) => {
+    const tag = tagOf(element);
     const from = [
       () => spokenBy(element),
       () => element.getAttribute("aria-label"),
-      () => [...(element.labels || [])].map((label) => textOf(label, NAME_LIMIT)).join(" "),
-      () => (element.tagName === "IMG" || element.type === "image" ? element.alt : ""),
-      () => (role === "button" && element.tagName === "INPUT" ? element.value || element.type : ""),
-      () => (element.tagName === "FIELDSET" ? textOf(element.querySelector("legend") || element, 100) : ""),
-      () => (element.tagName === "TABLE" && element.caption ? textOf(element.caption, NAME_LIMIT) : ""),
+      () => labelsOf(element).map((label) => textOf(label, NAME_LIMIT)).join(" "),
+      () => (tag === "IMG" || element.type === "image" ? element.alt : ""),
+      () => (role === "button" && tag === "INPUT" ? element.value || element.type : ""),
+      () => (tag === "FIELDSET" ? textOf(element.querySelector("legend") || element, 100) : ""),
+      () => (tag === "TABLE" && element.caption ? textOf(element.caption, NAME_LIMIT) : ""),
       () => (role === "image" ? element.querySelector?.(":scope > title")?.textContent : ""),
       () => (role === "option" ? element.label : ""),
       () => (FROM_CONTENT.has(role) && !isSecret(element) && !TYPED.has(role) ? textOf(element, NAME_LIMIT) : ""),
@@ -136,11 +183,12 @@
   // A secret stays one: pages reveal a password by changing its field's type.
   const secrets = new WeakSet();
   const isSecret = (element) => {
-    if (element.tagName !== "INPUT" && element.tagName !== "TEXTAREA") return false;
+    const tag = tagOf(element);
+    if (tag !== "INPUT" && tag !== "TEXTAREA") return false;
     if (secrets.has(element)) return true;
     const fill = (element.getAttribute("autocomplete") || "").toLowerCase().split(/\s+/);
     const told = ["name", "id", "aria-label", "placeholder"].map((key) => element.getAttribute(key));
-    const labels = [...(element.labels || [])].map((label) => label.textContent);
+    const labels = labelsOf(element).map((label) => label.textContent);
     const words = [...told, ...labels].filter(Boolean).join(" ").slice(0, 1000);
     const plain = words.replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_-]+/g, " ");
     const secret = element.type === "password" || fill.some((one) => SECRET_FILL.test(one))
@@ -152,7 +200,7 @@
   const focused = () => {
     let one = document.activeElement;
     while (one) {
-      const next = one.shadowRoot?.activeElement || (one.tagName === "IFRAME" && inner(one)?.activeElement);
+      const next = one.shadowRoot?.activeElement || (isFrame(one) && inner(one)?.activeElement);
       if (!next) return one;
       one = next;
     }
@@ -166,39 +214,41 @@
     "aria-invalid": { true: "invalid", spelling: "invalid", grammar: "invalid" },
   };
   const CHECKED = new Set(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio"]);
-  const isOff = (element) => element.matches(":disabled") || element.getAttribute("aria-disabled") === "true";
+  const isOff = (element) => matches(element, ":disabled") || element.getAttribute("aria-disabled") === "true";
   const isFixed = (element) => element.readOnly === true || element.getAttribute("aria-readonly") === "true";
 
   const isChecked = (element) => {
-    if (element.tagName === "INPUT") return element.indeterminate ? "mixed" : element.checked;
+    if (tagOf(element) === "INPUT") return element.indeterminate ? "mixed" : element.checked;
     const told = element.getAttribute("aria-checked");
     return told === "mixed" ? told : told === "true";
   };
 
   const statesOf = (element, role) => {
+    const tag = tagOf(element);
     const states = [];
     if (CHECKED.has(role)) states.push({ true: "checked", false: "not checked", mixed: "mixed" }[isChecked(element)]);
     for (const [key, words] of Object.entries(SAID)) {
       const word = words[element.getAttribute(key)];
       if (word) states.push(word);
     }
-    if (element.tagName === "SUMMARY") states.push(element.parentNode.open ? "expanded" : "collapsed");
-    if (element.tagName === "OPTION" && element.selected) states.push("selected");
+    if (tag === "SUMMARY") states.push(element.parentNode.open ? "expanded" : "collapsed");
+    if (tag === "OPTION" && element.selected) states.push("selected");
     const current = element.getAttribute("aria-current");
     if (current && current !== "false") states.push("current");
     if (isOff(element)) states.push("disabled");
     if (isFixed(element)) states.push("read-only");
-    if (element.required || element.getAttribute("aria-required") === "true") states.push("required");
+    if (element.required === true || element.getAttribute("aria-required") === "true") states.push("required");
     if (element === focused()) states.push("focused");
     return states;
   };
 
   const valueOf = (element, role) => {
-    if (element.tagName === "SELECT") return [...element.selectedOptions].map((one) => one.label).join(", ");
+    const tag = tagOf(element);
+    if (tag === "SELECT") return [...element.selectedOptions].map((one) => one.label).join(", ");
     if (role === "progressbar" || role === "meter") return String(element.value ?? "");
-    if (element.tagName === "INPUT" && CHECKED.has(role)) return "";
+    if (tag === "INPUT" && CHECKED.has(role)) return "";
     if (role === "button") return "";
-    if (element.tagName === "INPUT" || element.tagName === "TEXTAREA") return element.value;
+    if (tag === "INPUT" || tag === "TEXTAREA") return element.value;
     if (element.isContentEditable && role === "textbox") return element.innerText;
     return element.getAttribute("aria-valuetext") || element.getAttribute("aria-valuenow") || "";
   };
@@ -233,23 +283,25 @@
   };
 
   const describe = (element, role, number) => {
+    const tag = tagOf(element);
     const secret = isSecret(element);
     const value = valueOf(element, role);
     const told = { ref: number, role, name: nameOf(element, role), states: statesOf(element, role) };
     if (secret) told.secret = value.length > 0;
     else if (value) told.value = level(value, VALUE_LIMIT);
-    if (role === "heading") told.level = Number(element.getAttribute("aria-level") || element.tagName[1]) || 2;
+    if (role === "heading") told.level = Number(element.getAttribute("aria-level") || tag[1]) || 2;
     if (role === "link" && element.href) told.href = web(String(element.href.baseVal ?? element.href));
-    if (element.tagName === "INPUT" && role === "textbox" && element.type !== "text") told.type = element.type;
-    if (element.tagName === "SELECT") {
+    if (tag === "INPUT" && role === "textbox" && element.type !== "text") told.type = element.type;
+    if (tag === "SELECT") {
       told.options = [...element.options].slice(0, OPTIONS_LIMIT).map((one) => level(one.label, 100));
     }
     return told;
   };
 
   return {
-    ACTIVE, LEFT_OUT, TYPED, level, isText, isElement, parentOf, childrenOf, inner, shown, seen, muted,
-    textOf, roleOf, nameOf, isSecret, isOff, isFixed, isChecked, focused, numberOf, elementOf, describe,
-    statesOf, start: (first) => { next = Math.max(next, first); }, following: () => next,
+    ACTIVE, LEFT_OUT, TYPED, level, isText, isElement, tagOf, closest, shadowRoot, parentOf, aboveOf, childrenOf,
+    inner, isFrame, isBoxless, shown, seen, muted, textOf, roleOf, nameOf, labelsOf, isSecret, isOff, isFixed,
+    isChecked, focused, numberOf, elementOf, describe, statesOf,
+    start: (first) => { next = Math.max(next, first); }, following: () => next,
   };
 })

@@ -11,7 +11,9 @@ function hoverer() {
   const unread = new Set();  // hosts of style sheets that cannot be read
   let over = null, last = null, overAt = -1e9, pressedAt = -1e9;
 
-  const above = (element) => element.parentElement ?? element.getRootNode().host ?? null;
+  // The fields of a form shadow its own properties.
+  const parentOf = (element) => Reflect.get(Node.prototype, "parentElement", element);
+  const above = (element) => parentOf(element) ?? element.getRootNode().host ?? null;
 
   // Split at commas outside brackets and quotation marks.
   function parts(selectors) {
@@ -74,7 +76,7 @@ function hoverer() {
 
   function matches(element, selector) {
     try {
-      return element.matches(selector);
+      return Element.prototype.matches.call(element, selector);
     } catch {
       return false;
     }
@@ -87,7 +89,7 @@ function hoverer() {
     const end = selector.lastIndexOf(":hover") + ":hover".length;
     const rest = /^[^\s>+~)]*/.exec(selector.slice(end))[0];
     const wanted = always(selector.slice(0, end) + rest);
-    for (let at = element; at; at = at.parentElement) {
+    for (let at = element; at; at = parentOf(at)) {
       for (let one = at; one; one = one.previousElementSibling) if (matches(one, wanted)) return one;
     }
     return null;

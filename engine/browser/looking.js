@@ -61,7 +61,7 @@
 
   // A label is reported as its field's name; other content of it (the field, a link) is not.
   const isToldByField = (element) =>
-    element.tagName === "LABEL" && element.control && el.seen(element.control);
+    el.tagOf(element) === "LABEL" && element.control && el.seen(element.control);
 
   const children = (reading, element, depth, pre) => {
     const quiet = isToldByField(element);
@@ -74,15 +74,16 @@
 
   const walk = (reading, element, depth, pre) => {
     if (depth > DEPTH) reading.cut = true;
-    if (reading.cut || el.LEFT_OUT.has(element.tagName) || !el.shown(element) || el.muted(element)) return;
-    if (element.tagName === "BR") return reading.flush();
-    if (element.tagName === "IFRAME" || element.tagName === "FRAME") return frame(reading, element, depth);
+    const tag = el.tagOf(element);
+    if (reading.cut || el.LEFT_OUT.has(tag) || !el.shown(element) || el.muted(element)) return;
+    if (tag === "BR") return reading.flush();
+    if (tag === "IFRAME" || tag === "FRAME") return frame(reading, element, depth);
     const display = getComputedStyle(element).display;
     const cell = display === "table-cell";
     const block = !cell && !display.startsWith("inline") && display !== "contents";
     if (block) reading.flush();
     if (cell && reading.line.length) reading.say(" | ");
-    if (display === "list-item" && element.tagName !== "SUMMARY") reading.say("- ");
+    if (display === "list-item" && tag !== "SUMMARY") reading.say("- ");
     const role = el.seen(element) ? el.roleOf(element) : "";
     let inside = true;
     if (role && told(role, element) && (!reading.ask.activeOnly || el.ACTIVE.has(role))) {
@@ -91,7 +92,7 @@
         || (!el.TYPED.has(role) && role !== "listbox" && element.querySelector(NESTED) !== null);
       if (inside && block) reading.flush();
     }
-    if (inside) children(reading, element, depth, pre || element.tagName === "PRE");
+    if (inside) children(reading, element, depth, pre || tag === "PRE");
     if (block) reading.flush();
   };
 
@@ -128,13 +129,13 @@
   const everything = (root, visit, depth = 0, above = -1) => {
     if (depth > DEPTH || LEFT(root)) return;
     const at = visit(root, above) ?? above;
-    const document = root.tagName === "IFRAME" ? el.inner(root) : null;
+    const document = el.isFrame(root) ? el.inner(root) : null;
     if (document?.body) everything(document.body, visit, depth + 1, at);
     for (const child of el.childrenOf(root)) {
       if (el.isElement(child)) everything(child, visit, depth + 1, at);
     }
   };
-  const LEFT = (element) => el.LEFT_OUT.has(element.tagName) || !el.shown(element) || el.muted(element);
+  const LEFT = (element) => el.LEFT_OUT.has(el.tagOf(element)) || !el.shown(element) || el.muted(element);
   const speaks = (element) => [...el.childrenOf(element)].some((child) => el.isText(child) && child.data.trim());
   const CONTAINERS = new Set(["list", "table", "row", "navigation", "main", "form", "group", "dialog"]);
 
@@ -146,7 +147,7 @@
     const visit = (element, above) => {
       if (found.length >= ask.most) cut = true;
       if (cut || !el.seen(element)) return null;
-      const role = el.roleOf(element) || (speaks(element) && element.tagName !== "LABEL" ? "text" : "");
+      const role = el.roleOf(element) || (speaks(element) && el.tagOf(element) !== "LABEL" ? "text" : "");
       if (!role) return null;
       const about = el.describe(element, role, 0);
       about.above = above;
@@ -183,10 +184,13 @@
     const found = [];
     const look = (root) => {
       for (const one of root.querySelectorAll("*")) {
-        const filled = (one.tagName === "INPUT" || one.tagName === "TEXTAREA") && one.value;
+        const tag = el.tagOf(one);
+        const filled = (tag === "INPUT" || tag === "TEXTAREA") && one.value;
         if (filled && found.length < 50 && el.isSecret(one)) found.push(one);
-        if (one.shadowRoot) look(one.shadowRoot);
-        if (one.tagName === "IFRAME" && el.inner(one)) look(el.inner(one));
+        const shadow = el.shadowRoot(one);
+        if (shadow) look(shadow);
+        const inside = el.isFrame(one) ? el.inner(one) : null;
+        if (inside) look(inside);
       }
     };
     look(document);

@@ -8,10 +8,35 @@
     room -= kept.length + 4;
     return kept.toWellFormed();
   };
+
+  // Pages define classes of their own called Node or Map, fields of a form shadow its properties,
+  // and the objects of a frame have other classes: getters are taken from the document's prototypes,
+  // and kinds are known by their tags.
+  const getter = (object, name) => {
+    for (let one = object; one; one = Object.getPrototypeOf(one)) {
+      const { get } = Object.getOwnPropertyDescriptor(one, name) ?? {};
+      if (get) return (of) => get.call(of);
+    }
+    return () => undefined;
+  };
+  const nodeType = getter(document, "nodeType");
+  const nodeName = getter(document, "nodeName");
+  const textContent = getter(document, "textContent");
+  const idOf = getter(document.documentElement, "id");
+  const kindOf = (one) => ({}).toString.call(one).slice(8, -1);
+  const isNode = (one) => {
+    try {
+      return nodeType(one) > 0;
+    } catch {
+      return false; // the getter takes nodes only
+    }
+  };
+
   const outline = (node) => {
-    const id = node.id ? `#${node.id}` : "";
-    const text = (node.textContent || "").replace(/\s+/g, " ").trim().slice(0, 80);
-    return spend(node.nodeType === 1 ? `<${node.tagName.toLowerCase()}${id}> ${text}`.trim() : `${node.nodeName} ${text}`);
+    const text = (textContent(node) || "").replace(/\s+/g, " ").trim().slice(0, 80);
+    if (nodeType(node) !== 1) return spend(`${nodeName(node)} ${text}`);
+    const id = idOf(node) ? `#${idOf(node)}` : "";
+    return spend(`<${nodeName(node).toLowerCase()}${id}> ${text}`.trim());
   };
   const NAMED = { bigint: (one) => `${one}n`, symbol: String, function: (one) => `function ${one.name}` };
   const simple = (one) => {
@@ -21,30 +46,53 @@
     if (typeof one === "boolean") return one;
     return spend(NAMED[typeof one](one));
   };
-  const listOf = (one) => {
-    if (Array.isArray(one) || ArrayBuffer.isView(one)) return [...one.subarray?.(0, ITEMS) ?? one.slice(0, ITEMS)];
-    if (one instanceof Set || one instanceof NodeList || one instanceof HTMLCollection) return [...one].slice(0, ITEMS);
-    return null;
+
+  const dated = (one) => (Number.isNaN(one.getTime()) ? "Invalid Date" : one.toISOString());
+  const pairs = (one) => [...one].map(([name, value]) => `${name}: ${value}`).join("\n");
+  const TEXTS = {
+    Date: dated, Headers: pairs, FormData: pairs, URLSearchParams: String, URL: String, RegExp: String,
+    Error: String, DOMException: String, Promise: String, Window: String,
   };
-  const plain = (one, seen) => {
-    if (one === null || typeof one !== "object") return simple(one);
-    if (room <= 0) return "…";
-    if (one instanceof Node) return outline(one);
-    if (one instanceof Error) return spend(String(one));
-    if (one instanceof Date) return spend(Number.isNaN(one.getTime()) ? "Invalid Date" : one.toISOString());
-    if (one === window || one instanceof Promise) return spend(String(one));
-    if (seen.includes(one)) return "[circular]";
-    if (seen.length >= DEPTH) return "…";
-    const deeper = [...seen, one];
-    const list = listOf(one);
-    if (list) return list.map((item) => plain(item, deeper));
-    const entries = one instanceof Map ? [...one] : Object.entries(one);
-    const kept = {};
+  const LISTS = /^(Set|(Radio)?NodeList|HTML\w*Collection)$/;
+  const listOf = (one, kind) => {
+    if (Array.isArray(one)) return one.slice(0, ITEMS);
+    if (kind === "ArrayBuffer") return [...new Uint8Array(one).subarray(0, ITEMS)];
+    if (kind === "DataView") return [...new Uint8Array(one.buffer, one.byteOffset, one.byteLength).subarray(0, ITEMS)];
+    if (ArrayBuffer.isView(one)) return [...one.subarray(0, ITEMS)];
+    return LISTS.test(kind) ? [...one].slice(0, ITEMS) : null;
+  };
+
+  // Without prototypes, because JSON.stringify calls a toJSON that a page gives to all objects.
+  const bare = (one) => Object.setPrototypeOf(one, null);
+  const valueOf = (one, name, seen) => {
+    try {
+      return plain(one[name], seen);
+    } catch {
+      return spend("[unreadable]"); // a getter or a proxy threw
+    }
+  };
+  const fieldsOf = (entries, convert) => {
+    const kept = bare({});
     for (const [key, value] of entries.slice(0, ITEMS)) {
       if (room <= 0) break;
-      kept[spend(String(key))] = plain(value, deeper);
+      kept[spend(String(key))] = convert(value);
     }
     return kept;
   };
-  return (given) => JSON.stringify(plain(given, []));
+  const plain = (one, seen) => {
+    const kind = kindOf(one);
+    const isObject = one !== null && (typeof one === "object" || kind === "HTMLAllCollection");
+    if (!isObject) return simple(one);
+    if (room <= 0) return "…";
+    if (isNode(one)) return outline(one);
+    if (Object.hasOwn(TEXTS, kind)) return spend(TEXTS[kind](one));
+    if (seen.includes(one)) return "[circular]";
+    if (seen.length >= DEPTH) return "…";
+    const deeper = [...seen, one];
+    const list = listOf(one, kind);
+    if (list) return bare(list.map((item, at) => valueOf(list, at, deeper)));
+    if (kind === "Map") return fieldsOf([...one], (value) => valueOf([value], 0, deeper));
+    return fieldsOf(Object.keys(one).map((key) => [key, key]), (key) => valueOf(one, key, deeper));
+  };
+  return (given) => JSON.stringify(valueOf([given], 0, []));
 })

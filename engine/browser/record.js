@@ -29,6 +29,11 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   let choosing = null;  // a clicked list or file field, whose choice follows later
   let keyed = null;  // the focus at the last key down, and its description then
 
+  // The fields of a form shadow its own properties.
+  const parentOf = (node) => Reflect.get(Node.prototype, "parentElement", node);
+  const matches = (element, css) => Element.prototype.matches.call(element, css);
+  const closest = (element, css) => Element.prototype.closest.call(element, css);
+
   function say(kind, told) {
     if (kind !== "type") typing = null;
     tell({ kind, ...told });
@@ -39,7 +44,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     if (element.localName === "textarea") return element;
     if (element.localName === "input") return TEXTLESS.has(element.type) ? null : element;
     let top = null;
-    for (let at = element; at?.isContentEditable; at = at.parentElement) top = at;
+    for (let at = element; at?.isContentEditable; at = parentOf(at)) top = at;
     return top;
   }
 
@@ -54,7 +59,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   const elementAt = (node) => (node?.nodeType === Node.ELEMENT_NODE ? node : node?.parentElement);
 
   function actionable(element) {
-    return element.closest(ACTIONABLE) ?? element;
+    return closest(element, ACTIONABLE) ?? element;
   }
 
   function touch(event) {
@@ -116,7 +121,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     setTimeout(() => {
       const box = [mine.control, mine.element].find((one) => one && isBox(one));
       if (held !== mine || (box && box.isConnected)) return;
-      if (mine.element.localName === "select" || mine.element.matches(":disabled")) return;
+      if (mine.element.localName === "select" || matches(mine.element, ":disabled")) return;
       held = null;
       clicked = mine.element;
       flush();
@@ -137,7 +142,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     const now = element.getBoundingClientRect();
     const hasMoved = Math.hypot(now.x - box.x, now.y - box.y) >= DRAG_PX;
     if (!hasMoved && !getSelection().isCollapsed) return false;
-    if (!hasMoved && element.matches(ACTIONABLE) && element.contains(elementAt(target(event)))) return false;
+    if (!hasMoved && matches(element, ACTIONABLE) && element.contains(elementAt(target(event)))) return false;
     sayDrag(event, dropPlace(event));
     return true;
   }
@@ -145,7 +150,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   // The element below; null if pixels count, as on the track of a slider or on a map.
   function dropPlace(event) {
     const own = held.element;
-    if (own.matches("[role=slider],[aria-valuenow]")) return null;
+    if (matches(own, "[role=slider],[aria-valuenow]")) return null;
     const under = document.elementsFromPoint(event.clientX, event.clientY);
     const found = under.find((one) => !own.contains(one) && !one.contains(own));
     const box = found?.getBoundingClientRect();
@@ -169,7 +174,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     touch(event);
     const onto = elementAt(target(event));
     if (!event.isTrusted || !onto) return;
-    if (!held?.element.closest("[draggable=true],a,img")) return onFiles(event, onto);
+    if (!held || !closest(held.element, "[draggable=true],a,img")) return onFiles(event, onto);
     sayDrag(event, held.element.contains(onto) ? null : onto);
   }
 

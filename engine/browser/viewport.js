@@ -17,7 +17,7 @@
   const attributes = (element) => {
     const found = {};
     // A field's content is the visitor's; only a button's label is the page's.
-    const says = element.tagName === "BUTTON" || ["button", "submit", "reset"].includes(element.type);
+    const says = tagOf(element) === "BUTTON" || ["button", "submit", "reset"].includes(element.type);
     for (const name of KEPT) {
       if (name === "value" && !says) continue;
       const value = element.getAttribute(name);
@@ -32,19 +32,31 @@
     if (element === document.activeElement && element !== document.body) found.focused = true;
     return found;
   };
+  const tagOf = (element) => element.tagName.toUpperCase(); // XHTML has small letters
+  const isClosed = (element) => tagOf(element) === "DETAILS" && !element.open;
+  // As displayed: a slot has the elements assigned to it, a closed <details> its summary only.
+  // Not by `children`, which a field of a form may shadow, or `Node`, which a page may declare.
+  const childrenOf = (element) => {
+    const assigned = tagOf(element) === "SLOT" ? element.assignedElements() : [];
+    if (assigned.length) return assigned;
+    const nodes = (element.shadowRoot || element).childNodes;
+    const children = [...nodes].filter((node) => node.nodeType === 1);
+    return isClosed(element) ? children.filter((one) => tagOf(one) === "SUMMARY").slice(0, 1) : children;
+  };
+  const wordsOf = (element) => {
+    if (isClosed(element)) return "";
+    const texts = [...element.childNodes].filter((node) => node.nodeType === 3);
+    return texts.map((text) => text.data).join("");
+  };
   const visit = (element, depth) => {
     if (nodes.length >= limits.nodes) { truncated = true; return; }
     const box = element.getBoundingClientRect();
     const inside = box.bottom > 0 && box.right > 0 && box.top < height && box.left < width;
-    let own = "";
-    for (const child of element.childNodes) {
-      if (child.nodeType === Node.TEXT_NODE) own += child.data;
-    }
     let below = depth;
-    const dull = ["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "HEAD"].includes(element.tagName);
+    const dull = ["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "HEAD"].includes(tagOf(element));
     if (dull) return;
     if (inside && box.width > 0 && box.height > 0 && shown(element)) {
-      const text = element.tagName === "TEXTAREA" ? "" : cut(own);
+      const text = tagOf(element) === "TEXTAREA" ? "" : cut(wordsOf(element));
       const node = { tag: element.tagName.toLowerCase(), depth,
         rect: [round(box.left), round(box.top), round(box.width), round(box.height)] };
       if (text) node.text = text;
@@ -54,7 +66,7 @@
       below = depth + 1;
     }
     if (below > limits.depth) { truncated = true; return; }
-    for (const child of (element.shadowRoot || element).children) visit(child, below);
+    for (const child of childrenOf(element)) visit(child, below);
   };
   if (document.body) visit(document.body, 0);
   return {

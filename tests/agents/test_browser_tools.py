@@ -166,6 +166,38 @@ SCRIPTS = [
 ]
 
 
+UNUSUAL = [
+    ("new DataView(new Uint8Array([1, 2, 3]).buffer, 1)", [2, 3]),
+    ("[new Uint8Array([1, 2]).buffer, new Float32Array([0.5])]", [[1, 2], [0.5]]),
+    ("({a: 1, get b() { throw new Error('no') }, c: 2})", {"a": 1, "b": "[unreadable]", "c": 2}),
+    ("[new Proxy({}, {ownKeys() { throw new Error('no') }})]", ["[unreadable]"]),
+    ("document.forms[0]", "<form> search"),
+    ("[frames[0].document.body, new (frames[0].Map)([['a', 1]])]", ["<body> framed", {"a": 1}]),
+    ("[new URLSearchParams('a=1&b=2'), new URL('http://h/x')]", ["a=1&b=2", "http://h/x"]),
+    ("[new Headers({b: '1', a: '2'}), /x/g]", ["a: 2\nb: 1", "/x/g"]),
+    ("new FormData(document.forms[0])", "id: \ntextContent: \nnodeName: "),
+    ("({list: [1], nested: {['__proto__']: 2}})", {"list": [1], "nested": {"__proto__": 2}}),
+    ("[document.querySelector('p'), document.createTextNode('x')]", ["<p#p> hello", "#text x"]),
+    ("[new window.Map([['a', 1]]), new window.Set([1]), document.links]", [{"a": 1}, [1], []]),
+]
+PATCHED = """<script>
+class Map {} class Set {} class NodeList {} class Element {} class Date {} function Node() {}
+Array.prototype.toJSON = Object.prototype.toJSON = () => 'page';
+</script><p id=p>hello</p><iframe srcdoc="<body>framed"></iframe>
+<form><input name=id><input name=textContent><input name=nodeName>search</form>"""
+
+
+async def test_a_script_may_return_unusual_objects_on_a_page_that_redefines_classes(
+    desk: Opening, subtests: pytest.Subtests
+) -> None:
+    async with desk() as made:
+        await made.show(PATCHED)
+        for code, wanted in UNUSUAL:
+            with subtests.test(code=code):
+                assert await made.script(code) == wanted
+        assert (await made.script("document.all"))[1] == "<head> t"
+
+
 async def test_a_script_gives_json_whatever_it_gives(desk: Opening) -> None:
     async with desk() as made:
         await made.show("<p id=p>hello</p>")

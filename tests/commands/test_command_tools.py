@@ -149,6 +149,60 @@ async def test_what_a_page_holds(opened: Opening, site: Site) -> None:
         assert element["height"] < 200
 
 
+async def test_the_visible_elements_are_listed_as_displayed(opened: Opening, site: Site) -> None:
+    site.answers["/displayed"] = page(
+        "<script>class Node {} class HTMLSlotElement {}</script>"
+        "<form><input name=adults><select name=children><option>1</select>"
+        "<button>Go</button></form>"
+        "<div id=host><b>slotted</b><i slot=other>not slotted</i></div>"
+        "<div id=bare></div><details>closed<summary>Sum</summary><u>inside</u></details>"
+        "<details open>open<summary>Up</summary><s>content</s></details>"
+        "<script>host.attachShadow({mode: 'open'}).innerHTML = '<p>shadow <slot></slot></p>';"
+        "bare.attachShadow({mode: 'open'}).innerHTML = '<slot><em>fallback</em></slot>'</script>"
+    )
+    async with opened() as booth:
+        _, dom = await results(
+            booth, do("goto", url=f"{site.url}/displayed"), do("get_viewport_dom")
+        )
+    nodes = [(node["tag"], node.get("text")) for node in dom["nodes"]]
+    depths = {node["tag"]: node["depth"] for node in dom["nodes"]}
+    assert nodes == [
+        ("body", None),
+        ("form", None),
+        ("input", None),
+        ("select", None),
+        ("button", "Go"),
+        ("div", None),
+        ("p", "shadow"),
+        ("b", "slotted"),
+        ("div", None),
+        ("em", "fallback"),
+        ("details", None),
+        ("summary", "Sum"),
+        ("details", "open"),
+        ("summary", "Up"),
+        ("s", "content"),
+    ]
+    assert depths["b"] == depths["p"] + 1
+
+
+async def test_scrolling_passes_a_form_with_a_field_named_parent_element(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/form"] = page(
+        "<style>html,body{margin:0;height:100%;overflow:hidden}</style>"
+        "<script>class Node {}</script><div style='height:100%;overflow:auto'>"
+        "<form style='height:4000px'><input name=parentElement></form></div>"
+    )
+    async with opened() as booth:
+        _, place = await results(
+            booth,
+            do("goto", url=f"{site.url}/form"),
+            do("scroll", direction="down", amount=300),
+        )
+    assert place == {"x": 0, "y": 300}
+
+
 SCRIPTS: list[tuple[str, Any]] = [
     ("return document.title", "Scripts"),
     ("document.title", "Scripts"),
