@@ -114,11 +114,14 @@ class Tidier:
     ) -> bool:
         with suppress(OSError):
             facts = folder.facts(name)
-            path = os.path.join(folder.path, name)
-            if stat.S_ISDIR(facts.st_mode) and self._clean.get(path) != facts.st_mtime_ns:
-                with folder.enter(name) as inner:
-                    return self._through(inner, *rest)
-        return True
+            if not stat.S_ISDIR(facts.st_mode):
+                return True
+            known = self._clean.get(os.path.join(folder.path, name))
+            if known == facts.st_mtime_ns and not self._dead:  # a folder in it may have changed
+                return True
+            with folder.enter(name) as inner:
+                return self._through(inner, *rest)
+        return False
 
     def _discarded(self, folder: Folder, name: str, before: float) -> bool:
         if not self._is_of_dead(name) and _changed_at(folder, name) >= before:
@@ -191,7 +194,8 @@ class LedgerMaintenance:
         if linked is not None:
             self.ledger.on_state_change = self._follow_state
         self._reap_s = reap_s
-        self._tidier = Tidier(root, shelves)
+        self._shelves = tuple(shelves)
+        self._tidier = Tidier(root, self._shelves)
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
@@ -229,6 +233,7 @@ class LedgerMaintenance:
             self.ledger = await asyncio.to_thread(Ledger, self._root)
             return
         self.read_only, self.refusal = "", None
+        self._tidier = Tidier(self._root, self._shelves)  # `close` stopped the one before
         try:
             self.ledger = await asyncio.to_thread(self._leased)
             self._reaper = Reaper(self.ledger, self.runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import threading
@@ -20,7 +21,7 @@ from engine.ledger.task_files import discard
 from engine.model.config import Settings
 from engine.model.records import Unreadable
 from engine.service.engine import Engine
-from engine.service.maintenance import Tidier
+from engine.service.maintenance import LedgerMaintenance, Tidier
 from tests.support.engines import WAIT_S, until
 
 DEAD = "0123456789abcdef"
@@ -106,6 +107,55 @@ def test_a_round_that_is_stopped_is_repeated_by_the_next_program(
     assert left_behind(dead) == dead
     assert Tidier(ledger.root, ()).tidy_after_death() == 4
     assert left_behind(dead) == []
+
+
+@pytest.mark.case("R18")
+def test_a_death_in_a_task_that_was_clean_before_leaves_no_file(
+    ledger: Ledger, task_id: str
+) -> None:
+    (ledger.root / task_id / "artifacts").mkdir()
+    tidier = Tidier(ledger.root, ())
+    tidier.tidy()
+    dead = left_by_a_death(ledger, task_id, DEAD)
+    assert tidier.tidy() == 4
+    assert left_behind(dead) == []
+
+
+@pytest.mark.case("R18")
+def test_a_folder_that_cannot_be_opened_once_is_tidied_in_the_next_round(
+    ledger: Ledger, task_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifacts = ledger.root / task_id / "artifacts"
+    artifacts.mkdir()
+    files, enter = temp_files(artifacts, DEAD, 1), Folder.enter
+
+    def refused(folder: Folder, name: str) -> Folder:
+        if name == "artifacts":
+            raise OSError(errno.EMFILE, "too many open files")
+        return enter(folder, name)
+
+    tidier = Tidier(ledger.root, ())
+    monkeypatch.setattr(Folder, "enter", refused)
+    assert tidier.tidy(old_s=0) == 0
+    monkeypatch.undo()
+    assert tidier.tidy(old_s=0) == 1
+    assert left_behind(files) == []
+
+
+@pytest.mark.case("R18")
+async def test_an_engine_that_is_opened_again_tidies(
+    ledger: Ledger, task_id: str, home: Path
+) -> None:
+    maintenance = LedgerMaintenance(ledger.root, 3_600)
+    await maintenance.open()
+    await maintenance.close()
+    dead = left_by_a_death(ledger, task_id, DEAD)
+    await maintenance.open()
+    try:
+        await maintenance.tidy_after_death()
+        assert left_behind(dead) == []
+    finally:
+        await maintenance.close()
 
 
 @pytest.mark.case("R18")
