@@ -8,7 +8,7 @@
   const { EventTarget, Document, DocumentFragment, Element, Request, Storage } = window;
   const { Array, Math, Proxy, Reflect, Set } = window;
   const { apply, get } = Reflect;
-  const { dispatchEvent: dispatch } = EventTarget.prototype;
+  const { dispatchEvent: dispatch, addEventListener: hear } = EventTarget.prototype; // before the page replaces them
   const { parse, stringify } = JSON;
   const asItIs = function asItIs(key) { return this[key]; }; // whatever `toJSON` of the page returns
   const later = window.setTimeout.bind(window);
@@ -470,11 +470,10 @@
   };
   // Again after `document.open`, which removes all listeners.
   const attend = () => {
-    const hears = (target, event, then, how) => within(EventTarget, target, "addEventListener", event, then, how);
-    hears(document, `${name}?`, answer);
-    hears(document, `${name}>`, informed);
-    hears(document, "readystatechange", parsed);
-    hears(window, "load", loaded, { capture: true, once: true });
+    apply(hear, document, [`${name}?`, answer]);
+    apply(hear, document, [`${name}>`, informed]);
+    apply(hear, document, ["readystatechange", parsed]);
+    apply(hear, window, ["load", loaded, { capture: true, once: true }]);
   };
   attend();
   new MutationObserver(attend).observe(document, { childList: true });

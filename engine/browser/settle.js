@@ -117,10 +117,14 @@
       return true;
     }
   };
+  const NEW_FRAMES = ":is(iframe, frame)[src]:not([src=''], [loading=lazy i])";
+  const withoutHash = (address) => address.replace(/#.*/s, "");
   const isOwnDocument = (address, owner) => {
     try {
       const { protocol, href } = new URL(address, Reflect.get(Node.prototype, "baseURI", owner));
-      return /^https?:$/.test(protocol) && isOwn({ address: href });
+      // a browser loads no document into itself
+      const isItself = withoutHash(href) === withoutHash(documentHas(owner, "URL"));
+      return /^https?:$/.test(protocol) && !isItself && isOwn({ address: href });
     } catch {
       return false;
     }
@@ -140,6 +144,7 @@
     return `${kind} ${method} ${path}?${asked} ${sum(shape(given))}`.slice(0, 500);
   };
 
+  const newFrames = new WeakMap(); // without a document yet, and when they were found
   const atRest = () => new Promise((resolve, reject) => {
     const began = performance.now();
     let last = began;
@@ -152,7 +157,6 @@
     let wasIdle = false; // and went on by itself: it may do so again
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
-    const newFrames = new WeakMap(); // and when they were found
     // New frames without end hold no page up for longer than one.
     const framesAreOver = () => {
       framedAt ??= performance.now();
@@ -160,17 +164,17 @@
     };
     // Whether a frame of this site has an address, but no document of it yet.
     const addsFrame = () => {
+      let adds = false;
       for (const owner of [document, ...frames()]) {
-        for (const frame of documentDoes(owner, "querySelectorAll", "iframe[src], frame[src]")) {
+        for (const frame of documentDoes(owner, "querySelectorAll", NEW_FRAMES)) {
           const inner = frame.contentDocument;
           if (!inner || documentHas(inner, "URL") !== "about:blank") continue;
-          if (does(frame, "getAttribute", "loading")?.toLowerCase() === "lazy") continue;
           if (!isOwnDocument(does(frame, "getAttribute", "src"), owner)) continue;
           if (!newFrames.has(frame)) newFrames.set(frame, performance.now());
-          if (performance.now() - newFrames.get(frame) < ask.frameMs && !framesAreOver()) return true;
+          adds ||= performance.now() - newFrames.get(frame) < ask.frameMs && !framesAreOver();
         }
       }
-      return false;
+      return adds;
     };
     // A request or a timer may change the page, and a navigation replaces it.
     const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using

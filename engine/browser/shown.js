@@ -14,12 +14,10 @@
   const getter = (name) => Object.getOwnPropertyDescriptor(Element.prototype, name).get;
   const [tagOf, namespaceOf, shadowOf] = ["tagName", "namespaceURI", "shadowRoot"].map(getter);
   // In upper case for elements of HTML, also in a document of XML.
-  const tagInXml = (element) => {
+  const tag = (element) => {
     const name = tagOf.call(element);
-    return namespaceOf.call(element) === "http://www.w3.org/1999/xhtml" ? name.toUpperCase() : name;
+    return name >= "a" && namespaceOf.call(element) === "http://www.w3.org/1999/xhtml" ? name.toUpperCase() : name;
   };
-  const isHtml = ofDocument("contentType", document) === "text/html";
-  const tag = isHtml ? (element) => tagOf.call(element) : tagInXml;
   const append = (element, one) => ofElement("append", element).call(element, one);
   const isElement = (node) => ofNode("nodeType", node) === 1;
   const isText = (node) => ofNode("nodeType", node) === 3;
@@ -66,6 +64,15 @@
     return found;
   };
 
+  // Of an element with a box: whether its own text is hidden, as that of closed details.
+  const hidesText = (element) => {
+    const isDetails = tag(element) === "DETAILS";
+    const { contentVisibility, display } = getComputedStyle(element, isDetails ? "::details-content" : null);
+    return contentVisibility === "hidden" && display !== "inline" && display !== "contents";
+  };
+  const isUntilFound = (element) =>
+    ofElement("getAttribute", element).call(element, "hidden")?.toLowerCase() === "until-found";
+
   const childrenOf = (node) => {
     if (!isElement(node)) return ofNode("childNodes", node);
     const root = ofElement("shadowRoot", node);
@@ -75,7 +82,7 @@
       const assigned = node.assignedNodes?.() ?? [];
       if (assigned.length) return assigned;
     }
-    if (ofElement("getAttribute", node).call(node, "hidden") === "until-found") return [];
+    if (isUntilFound(node) && hidesText(node)) return [];
     if (name === "DETAILS" && !node.open) {
       return [...ofNode("childNodes", node)].filter((child) => isElement(child) && tag(child) === "SUMMARY").slice(0, 1);
     }
@@ -323,5 +330,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden, hidesText };
 })()

@@ -262,7 +262,7 @@
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
-  // Elements whose own text is hidden, and whose elements are judged by themselves.
+  // Elements whose own text may be hidden; the elements in them are judged by themselves.
   const CLOSED = "details:not([open]), [hidden='until-found' i]";
   const removeTexts = (element) => {
     const children = [...Reflect.get(Node.prototype, "childNodes", element)];
@@ -287,7 +287,7 @@
         at += everything(element).length;
       } else {
         keepAddresses(element, twins[at]);
-        if (closed.has(element)) removeTexts(twins[at]);
+        if (closed.has(element) && shown.hidesText(element)) removeTexts(twins[at]);
       }
     }
     return copy;

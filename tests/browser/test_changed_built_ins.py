@@ -124,3 +124,14 @@ async def test_a_request_with_a_very_long_address_costs_its_page_no_time(
     assert (page.text, page.settled) == ("words", False)
     assert all(pages.hits[path] for path in paths)
     assert page.render_ms < 10_000
+
+
+async def test_a_page_that_replaces_addeventlistener_learns_no_name_of_the_engine(
+    browsing: Making, pages: Pages
+) -> None:
+    replaces = "EventTarget.prototype.addEventListener = function (name) { document.title += name }"
+    changes = "document.append(document.createComment('x'))"
+    pages["/"] = f"<p>words</p><script>{replaces}; {changes}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.title, page.settled) == ("t", True)

@@ -246,6 +246,9 @@ UNAWAITED = [
     "root.append(makes('javascript:0'))",
     "root.append(makes('http://[')); root.append(makes('data:text/html,x'))",
     "root.append(makes(''))",
+    "const one = makes(''); one.setAttribute('src', ''); root.append(one)",
+    # its own document
+    "root.append(makes('/')); root.append(makes('#part'))",
     # once it has a document, whatever comes after that
     "const one = makes('/quick'); root.append(one); one.onload = () => { one.onload = null;"
     " one.src = '/none' }",
@@ -287,6 +290,35 @@ async def test_new_frames_without_end_hold_up_a_page_no_longer_than_one(
         page = await made.fetcher.fetch(pages.url, PATIENT)
     assert page.settled
     assert page.render_ms < PATIENT.timeout_ms / 2
+
+
+async def test_many_new_frames_hold_up_a_page_no_longer_than_one_of_them(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "FRAME_MS", 2_000)
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", PATIENT.timeout_ms)
+    pages["/none"] = Answer(b"", 204)
+    adds = "for (let n = 0; n < 20; n += 1) root.append(makes('/none', { hidden: true }))"
+    pages["/"] = FRAMED.replace("ADDS", adds)
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.settled
+    assert page.render_ms < 20_000
+
+
+async def test_a_new_frame_holds_up_a_page_that_loads_more_only_once(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "FRAME_MS", 3_000)
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", PATIENT.timeout_ms)
+    pages["/none"] = Answer(b"", 204)
+    grows = "onclick=\"this.before('more '); if (++shown > 4) this.remove()\""
+    page = FRAMED.replace("ADDS", "root.append(makes('/none', { hidden: true }))")
+    pages["/"] = f"<button {grows}>more</button><script>let shown = 0</script>{page}"
+    options = PageOptions(timeout_ms=12_000, load_more="button")
+    async with browsing(pages.url) as made:
+        found = await made.fetcher.fetch(pages.url, options)
+    assert (found.loads, found.loads_cut, found.settled) == (5, False, True)
 
 
 @pytest.mark.timeout(900)  # many cases in one browser

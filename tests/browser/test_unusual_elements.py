@@ -179,7 +179,7 @@ async def test_links_are_found_in_drawings_and_named_as_readers_see_them(
 
 HIDDEN = {
     "a closed one": "<details><summary>seen</summary>bare <b>unseen</b></details>",
-    "until it is found": "<div hidden=until-found>bare <b>unseen</b></div>",
+    "until it is found": "<div hidden=Until-Found>bare <b>unseen</b></div>",
     "a form until it is found": "<form hidden=until-found>bare<input name=childNodes></form>",
 }
 
@@ -198,6 +198,43 @@ async def test_hidden_text_is_kept_neither_in_the_text_nor_in_the_markup(
                     assert "open" in kept
                     assert "bare" not in kept
                     assert "unseen" not in kept
+
+
+DISPLAYED = {
+    "inline": "<span hidden=until-found>bare <b>bold</b></span>",
+    "without a box": "<div hidden=until-found style='display: contents'>bare <b>bold</b></div>",
+    "by a style sheet": "<style>details::details-content { content-visibility: visible;"
+    " display: contents }</style><details><summary>seen</summary>bare <b>bold</b></details>",
+}
+
+
+async def test_text_that_is_displayed_in_spite_of_its_element_is_kept(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests
+) -> None:
+    async with browsing(pages.url) as made:
+        for name, markup in DISPLAYED.items():
+            with subtests.test(name=name):
+                pages["/"] = f"<p>first</p>{markup}"
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                for kept in (page.text, page.html):
+                    assert "bare" in kept
+                    assert "bold" in kept
+        pages["/"] = f"<p>first</p>{DISPLAYED['inline']}{SHADOW}"
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+        assert "bare bold" in page.text
+        assert "bare" in page.html
+
+
+async def test_a_frame_of_xml_in_a_page_of_html_is_read_like_one_of_html(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/in"] = Answer(IN_XML.replace("HERE", "").encode(), 200, "application/xhtml+xml")
+    pages["/"] = "<p>first</p><iframe src=/in></iframe>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert f'href="{pages.url}/one"' in page.html
+    assert "javascript:" not in page.html
+    assert "typed" not in page.html
 
 
 async def test_tables_and_capitals_beside_a_shadow_root_read_as_without_one(
