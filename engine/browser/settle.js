@@ -117,7 +117,7 @@
       return true;
     }
   };
-  const NEW_FRAMES = ":is(iframe, frame)[src]:not([src=''], [loading=lazy i])";
+  const NEW_FRAMES = ":is(iframe, frame)[src]:not([loading=lazy i])";
   const withoutHash = (address) => address.replace(/#.*/s, "");
   const isOwnDocument = (address, owner) => {
     try {
