@@ -77,7 +77,7 @@
     const tag = el.tagOf(element);
     if (reading.cut || el.LEFT_OUT.has(tag) || !el.shown(element) || el.muted(element)) return;
     if (tag === "BR") return reading.flush();
-    if (tag === "IFRAME" || tag === "FRAME") return frame(reading, element, depth);
+    if (el.isFrame(element)) return frame(reading, element, depth);
     const display = getComputedStyle(element).display;
     const cell = display === "table-cell";
     const block = !cell && !display.startsWith("inline") && display !== "contents";

@@ -8,9 +8,9 @@
   const { EventTarget, Document, DocumentFragment, Element, Request, Storage } = window;
   const { Array, Math, Proxy, Reflect, Set } = window;
   const { apply, get } = Reflect;
-  const { dispatchEvent: dispatch, addEventListener: hear } = EventTarget.prototype; // before the page replaces them
+  const { addEventListener, dispatchEvent } = EventTarget.prototype; // before the page replaces them
   const { parse, stringify } = JSON;
-  const asItIs = function asItIs(key) { return this[key]; }; // whatever `toJSON` of the page returns
+  const withoutToJson = function withoutToJson(key) { return this[key]; }; // a page may define `toJSON`
   const later = window.setTimeout.bind(window);
   const now = performance.now.bind(performance);
   const [Url, Told, Weak] = [window.URL, window.CustomEvent, window.WeakRef];
@@ -167,7 +167,7 @@
     }
   };
   const byThemselves = new Set(["worker", "frame"]);
-  const informed = (event) => {
+  const onInformed = (event) => {
     const told = parse(apply(detailOf, event, []));
     for (const [address, count] of told.queued) {
       const same = [...begun].filter((one) => one.url === address && !byThemselves.has(one.kind));
@@ -441,8 +441,8 @@
   let loadedAt = -Infinity;
   const read = () => { try { first = lettersSaid(); } catch { first = 0; } };
   const state = () => get(Document.prototype, "readyState", document);
-  const parsed = () => { if (state() === "interactive") read(); };
-  const loaded = () => { loadedAt = now(); };
+  const onReadyState = () => { if (state() === "interactive") read(); };
+  const onLoad = () => { loadedAt = now(); };
 
   const tell = (ask) => {
     const at = now();
@@ -465,16 +465,16 @@
       return read();
     }
     let told = "";
-    try { told = stringify(tell(detail === "said"), asItIs); } catch { /* it then counts as still */ }
-    apply(dispatch, document, [new Told(name, { detail: told })]);
+    try { told = stringify(tell(detail === "said"), withoutToJson); } catch { /* it then counts as still */ }
+    apply(dispatchEvent, document, [new Told(name, { detail: told })]);
   };
   // Again after `document.open`, which removes all listeners.
-  const attend = () => {
-    apply(hear, document, [`${name}?`, answer]);
-    apply(hear, document, [`${name}>`, informed]);
-    apply(hear, document, ["readystatechange", parsed]);
-    apply(hear, window, ["load", loaded, { capture: true, once: true }]);
+  const addListeners = () => {
+    apply(addEventListener, document, [`${name}?`, answer]);
+    apply(addEventListener, document, [`${name}>`, onInformed]);
+    apply(addEventListener, document, ["readystatechange", onReadyState]);
+    apply(addEventListener, window, ["load", onLoad, { capture: true, once: true }]);
   };
-  attend();
-  new MutationObserver(attend).observe(document, { childList: true });
+  addListeners();
+  new MutationObserver(addListeners).observe(document, { childList: true });
 })

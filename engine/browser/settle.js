@@ -23,7 +23,7 @@
   const documentHas = (owner, name) => Reflect.get(Document.prototype, name, owner);
   const page = (name) => documentHas(document, name);
   const documentDoes = (owner, name, ...given) =>
-    Reflect.get(Document.prototype, name, owner).apply(owner, given);
+    documentHas(owner, name).apply(owner, given);
   const pageDoes = (name, ...given) => documentDoes(document, name, ...given);
 
   // Read `pending.js`; null where it does not run, as in a sandbox without scripts.

@@ -74,8 +74,8 @@ class Lease:
             nonce = secrets.token_hex(8)
             fd = runners.open(nonce, LOCK_FLAGS)
             try:
-                # Another process may be testing the lock just now, or a sweep may have removed the
-                # file.
+                # Another process may be testing the lock just now, or have removed the file of a
+                # lease that it found unlocked.
                 if lock_now(fd) and runners.has(nonce):
                     lease = cls(root, nonce, fd)
                     os.write(fd, lease._content())
@@ -96,8 +96,7 @@ class Lease:
         return msgspec.json.encode(facts)
 
     def temp_name(self, name: str) -> str:
-        """Return a fresh temp name for `name`, which names our lease so that a sweep can remove
-        it."""
+        """Return a fresh temp name for `name`; it contains our lease, the proof of life."""
         return f".{name}.{self.nonce}.{next(self._numbers)}.tmp"
 
     def renew(self, *, anew: bool = False) -> bool:

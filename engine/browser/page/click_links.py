@@ -18,14 +18,7 @@ import msgspec
 from playwright.async_api import Error
 
 from engine.browser.chromium.navigation_filter import READS
-from engine.browser.page.extraction_options import (
-    FRAME_MS,
-    READ_MS,
-    REQUEST_MS,
-    WORLD,
-    compact,
-    script,
-)
+from engine.browser.page.extraction_options import WORLD, compact, script, settle_limits
 from engine.model.addresses import address_of
 from engine.pages.fetch import ClickedLink, PageOptions
 from engine.profiles.profile import is_sign_out, names_sign_out
@@ -218,9 +211,7 @@ class ClickLinks:
             "limitMs": limit_s * 1000,
             "waitFor": self._options.wait_for,
             "settleMs": self._options.settle_ms,
-            "requestMs": REQUEST_MS,
-            "readMs": READ_MS,
-            "frameMs": FRAME_MS,
+            **settle_limits(),
             "pending": self._pending,
             "held": [],
             "written": False,

@@ -77,6 +77,11 @@ def _taking() -> str:
     return _TAKING.replace("TAKE", taking_script())
 
 
+def settle_limits() -> dict[str, int]:
+    """Return the limits of `settle.js` that no option changes, in ms."""
+    return {"requestMs": REQUEST_MS, "readMs": READ_MS, "frameMs": FRAME_MS}
+
+
 def extraction_options(
     left_ms: float,
     options: PageOptions,
@@ -98,9 +103,7 @@ def extraction_options(
     return {
         "limitMs": left_ms,
         "settleMs": options.settle_ms,
-        "requestMs": REQUEST_MS,
-        "readMs": READ_MS,
-        "frameMs": FRAME_MS,
+        **settle_limits(),
         "held": list(held),
         "waitFor": options.wait_for,
         "maxLinks": options.max_links,
