@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from engine.browser.interact.command_tools import run_command
 from engine.egress.egress_policy import Policy
 from engine.kinds.commands.command_check import Step
 from engine.model.errors import PageError
+from engine.model.process_memory import bytes_together, own_bytes, resident_bytes
 from engine.pages.fetch import PageOptions
 from tests.supervision.conftest import Place, Running, crawled, renderers, until
 
@@ -118,6 +120,32 @@ def test_what_holds_less_than_it_may_is_left_alone() -> None:
     assert load.total_bytes > MIB
     assert not load.took_too_much()
     assert not load.heavy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell what is a file")
+async def test_files_that_the_processes_of_a_browser_share_count_once(
+    place: Place, browser: Running
+) -> None:
+    place.pages["/"] = "fine"
+    async with browser() as session:
+        policy = Policy.for_start(place.url)
+        async with session.fetcher(FetcherOptions(policy=policy, pages=1)) as fetcher:
+            await fetcher.fetch(place.url, PageOptions())
+            (running,) = session._running.values()
+            assert running.family is not None
+            held = {one: resident_bytes(one) for one in running.family.members()}
+            assert len(held) > 3
+            counted = bytes_together(held)
+            assert sum(own_bytes(one) for one in held) <= counted < sum(held.values()) * 0.6
+    alone = dict([next(iter(held.items()))])
+    assert bytes_together(alone) == sum(alone.values())
+
+
+def test_a_process_that_is_gone_has_no_memory() -> None:
+    gone = psutil.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert resident_bytes(gone) == own_bytes(gone) == 0
+    assert bytes_together({gone: 0}) == bytes_together({}) == 0
 
 
 def test_a_number_that_belongs_to_nobody_has_no_family() -> None:

@@ -23,6 +23,7 @@ from playwright.async_api import Error, async_playwright
 
 from engine.browser.page.failures import browser_failure
 from engine.model.errors import BrowserFailed
+from engine.model.process_memory import resident_bytes
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
@@ -130,7 +131,7 @@ class Driver:
 
     def weigh(self) -> None:
         """Measure the driver's memory and store it in `held_bytes`."""
-        self.held_bytes = holds(self._process) if self._process is not None else 0
+        self.held_bytes = resident_bytes(self._process) if self._process is not None else 0
 
     async def stop(self, limit_s: float) -> None:
         """End the driver and its browsers, by force after `limit_s`."""
@@ -431,24 +432,6 @@ def end(processes: Iterable[psutil.Process]) -> None:
             process.kill()  # checks the start time, in case the number was reused
         except psutil.Error:
             continue
-
-
-def holds(process: psutil.Process) -> int:
-    """Return the bytes in memory, shared ones included; 0 if it is gone."""
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
-
-
-def holds_alone(process: psutil.Process) -> int:
-    """Return the bytes that its end would free: slower than `holds`, and not always permitted."""
-    try:
-        return int(process.memory_full_info().uss)
-    except psutil.AccessDenied:
-        return holds(process)
-    except psutil.Error:
-        return 0
 
 
 def _busiest(processes: list[psutil.Process]) -> psutil.Process | None:

@@ -15,7 +15,7 @@ import psutil
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import Limits
-from engine.browser.chromium.driver import Driver, Family, end, holds, holds_alone
+from engine.browser.chromium.driver import Driver, Family, end
 from engine.browser.chromium.locate import Found
 from engine.browser.chromium.navigation_filter import NavigationFilter
 from engine.browser.page.failures import NoScreen, browser_failure
@@ -23,6 +23,7 @@ from engine.browser.remote.remote_address import RemoteBrowserUnreachable, Remot
 from engine.egress.egress_policy import LOOPBACK
 from engine.egress.proxy import Proxy
 from engine.model.process_limits import FEW_FILES, most_open_files
+from engine.model.process_memory import bytes_together, own_bytes, resident_bytes
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, ProxySettings
@@ -56,9 +57,9 @@ class Load:
     def weigh(self, family: Family, limits: Limits) -> None:
         """Measure every process of the browser; end renderers above the limit. For a thread."""
         members = family.members()
-        held = {member: holds(member) for member in members}
+        held = {member: resident_bytes(member) for member in members}
         largest = sorted(held, key=held.__getitem__, reverse=True)
-        self.total_bytes = sum(held.values())
+        self.total_bytes = bytes_together(held)
         self.is_roomy = self.total_bytes <= limits.browser_bytes * 2 / 3
         suspects = [one for one in largest if held[one] > limits.renderer_bytes / 2]
         renderers = [one for one in suspects if family.is_renderer(one)]
@@ -73,7 +74,7 @@ class Load:
 
 def _too_heavy(process: psutil.Process, held_bytes: int, limits: Limits) -> bool:
     most = limits.renderer_bytes
-    return held_bytes > most and holds_alone(process) > most
+    return held_bytes > most and own_bytes(process) > most
 
 
 LAUNCH_S = 20.0
