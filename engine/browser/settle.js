@@ -247,7 +247,7 @@
         if (early > 0) return wait(Math.min(early, still));
         const now = tell("");
         if (now !== null) judge(now);
-        return wait(still);
+        return wait(idle ? still : Math.min(still, LOOK_MS));
       }
       const told = tell(dirty ? "said" : "");
       if (told === null) return end(true);
@@ -273,7 +273,10 @@
         return wait(LOOK_MS);
       }
       const ended = Math.min(since(ago.ended), read);
-      if (ended < ask.settleMs) return wait(ask.settleMs - ended);
+      if (ended < ask.settleMs) {
+        judge(told);
+        return wait(ask.settleMs - ended);
+      }
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
