@@ -48,7 +48,10 @@
   // The response's head settles the promise; its body is complete when the browser measures it. The
   // page's reaction follows a little later.
   const SOON_MS = 80;
-  const soon = (request) => later(request.end, SOON_MS);
+  const soon = (request) => {
+    request.isComplete = true; // and has no connection any more
+    later(request.end, SOON_MS);
+  };
   const measured = (entry) => {
     for (const request of outliving) {
       if (entry.startTime < request.at - 5 || request.address !== plain(entry.name)) continue;
@@ -455,7 +458,8 @@
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt, used: usedAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
+    const connected = [...begun].filter((request) => request.isOn() && !request.isComplete);
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);

@@ -154,6 +154,9 @@
     let dirty = true;
     let idle = false; // nothing happens in it, and only time is waited for
     let idleAt = 0;
+    let restedAt = began; // when the page's scripts had nothing to do
+    let asksForRest = false;
+    let isOver = false;
     let wasIdle = false; // and went on by itself: it may do so again
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
@@ -179,10 +182,22 @@
     // A request or a timer may change the page, and a navigation replaces it.
     const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using
       || connections > 0 || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
+    // Scripts may compute in short steps, between which nothing can be seen.
+    const askForRest = () => {
+      if (asksForRest) return;
+      asksForRest = true;
+      requestIdleCallback(() => {
+        asksForRest = false;
+        restedAt = performance.now();
+        const told = isOver ? null : tell("");
+        if (told !== null) judge(told);
+      });
+    };
     const judge = (told) => {
       if (!ask.reportsIdle || wasIdle) return;
       const now = ![told, ...told.inner].some(goesOnLater) && !addsFrame() && !(idle && last > idleAt);
       if (now === idle) return;
+      if (now && restedAt <= last) return askForRest();
       idle = now;
       if (idle) idleAt = performance.now();
       else wasIdle = true;
@@ -194,6 +209,7 @@
     const resources = new PerformanceObserver(touch);
     resources.observe({ type: "resource" });
     const end = (settled, held = [], written = false) => {
+      isOver = true;
       dom.disconnect();
       resources.disconnect();
       if (idle) ask.onIdle("over");

@@ -29,6 +29,17 @@ from tests.support.serving import served
 PATIENT = PageOptions(timeout_ms=100_000)
 STABLE_MS = "const RENDERED_MS = 500;"
 WHOLE = "<p>" + "All of this came with the markup. " * 10
+# As frameworks do it that leave the browser time between their steps; no timer shows it.
+STEPS = """<div id=root></div><script>
+  const { port1, port2 } = new MessageChannel();
+  const end = performance.now() + 300;
+  port1.onmessage = () => {
+    if (performance.now() > end) return root.append("words that a script wrote");
+    for (const from = performance.now(); performance.now() - from < 5;);
+    port2.postMessage(0);
+  };
+  fetch("/data").then((answer) => answer.text()).then(() => port2.postMessage(0));
+</script>"""
 BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
 
 
@@ -71,6 +82,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
+    pages["/data"] = "data"
     pages["/held"] = Answer(b"data: x\n\n", 200, "text/event-stream", spread_s=60.0)
     pages["/never"] = Answer(b"", 200, "text/html", delay_s=60.0)
     pages["/inner"] = "<p>inner</p><script>setInterval(() => 0, 60_000)</script>"
@@ -84,6 +96,7 @@ async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
         "nothing shown yet": ("<div id=root></div><script>setTimeout(() => 0, 5_000)</script>", []),
         "leaves": ("<p>leaves</p><script>location = '/never'</script>", []),
         "an interval": (written("setInterval(() => 0, 60_000)"), []),
+        "computes in short steps": (STEPS, ["idle", "over"]),
         "an interval in a frame": (written() + "<iframe src=/inner></iframe>", []),
     }
     async with browsing(pages.url, direct=direct) as made:
