@@ -14,8 +14,15 @@ from engine.browser.page import extraction_options
 from engine.browser.page.crawl_tab import HeldOpen
 from engine.browser.page.idle_report import IdleReport
 from engine.kinds.crawl import concurrency
-from engine.kinds.crawl.concurrency import FIRST_A_PAGE, STAY_IDLE, Concurrency, most_tabs
-from engine.kinds.crawl.concurrency_rule import MOST
+from engine.kinds.crawl.concurrency import (
+    FIRST_A_PAGE,
+    MOST_TABS,
+    STAY_IDLE,
+    TABS_A_PAGE,
+    Concurrency,
+    most_tabs,
+)
+from engine.kinds.crawl.concurrency_rule import MOST, START
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import PageError
 from engine.model.records import Status
@@ -177,7 +184,7 @@ async def test_a_page_that_is_given_up_is_over(
 @pytest.mark.usefixtures("roomy")
 @pytest.mark.parametrize(
     ("connection", "given", "most"),
-    [("direct", 2, 8), ("playwright", 2, 8), ("direct", 1, 1), ("direct", "auto", 3)],
+    [("direct", 2, 12), ("playwright", 2, 12), ("direct", 1, 1), ("direct", "auto", 3)],
 )
 async def test_others_load_meanwhile_within_a_limit_of_tabs(
     home: Path,
@@ -266,10 +273,11 @@ def stay_idle(number: Concurrency, pages: int) -> None:
 
 @pytest.mark.usefixtures("roomy")
 def test_the_number_of_tabs_is_limited_and_one_page_stays_alone() -> None:
-    assert [most_tabs(one) for one in (1, 2, 3, 4, 5, "auto")] == [1, 8, 12, MOST, MOST, MOST]
+    assert [most_tabs(one) for one in (1, 2, 3, 5)] == [1, 12, 18, 30]
+    assert most_tabs(6) == most_tabs(MOST) == most_tabs("auto") == MOST_TABS == 32
     for given in (1, 2, 4, MOST):
         number = Concurrency(MemoryContext(), given)
-        assert number.counts_idle == (1 < given < MOST)
+        assert number.counts_idle == (given > 1)
         stay_idle(number, 100)
         assert number.number == given
         for idle in range(1, 40):
@@ -277,8 +285,22 @@ def test_the_number_of_tabs_is_limited_and_one_page_stays_alone() -> None:
             assert number.number == min(given + idle, most_tabs(given))
         for _ in range(39):
             number.count_idle("over")
-        assert number.number == given
-    assert not Concurrency(MemoryContext(), "auto").counts_idle
+        assert number.number == number.at_once == given
+
+
+@pytest.mark.usefixtures("roomy")
+async def test_an_automatic_number_is_that_of_pages_which_are_not_idle() -> None:
+    number = Concurrency(MemoryContext(), "auto")
+    assert number.counts_idle
+    assert (number.number, number.at_once) == (START, START)
+    assert first(number) == START * FIRST_A_PAGE + 1
+    stay_idle(number, 100)
+    for _ in range(40):
+        number.count_idle("idle")
+    assert (number.number, number.at_once) == (TABS_A_PAGE * START, START)
+    with number.loading() as load:
+        load.fetched = Fetched(url="https://a.example/", final_url="", status=429)
+    assert (number.number, number.at_once) == (START // 2, START // 2)
 
 
 def first(number: Concurrency) -> int:
@@ -314,11 +336,13 @@ def test_memory_and_processors_limit_further_tabs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(concurrency, "_memory", lambda: (8e9, 8e9))
     number = Concurrency(MemoryContext(), 2)
     stay_idle(number, 20)
-    number.workers = 2
-    for free_bytes, busy_s, wanted in (
-        *((1.05e9, 0.5, 3), (0.3e9, 0.5, 2), (1.05e9, 0.89, 4)),
-        *((8e9, 0.89, 6), (8e9, 0.91, 2), (8e9, 0.89, 8)),
+    for free_bytes, busy_s, workers, wanted in (
+        *((1.05e9, 0.5, 2, 3), (0.3e9, 0.5, 2, 2), (1.05e9, 0.89, 2, 4)),
+        *((8e9, 0.89, 2, 6), (8e9, 0.91, 2, 2), (8e9, 0.89, 2, 8)),
+        # Little by little, as the next look may find room.
+        *((8e9, 0.91, 8, 6), (8e9, 1.0, 6, 4), (8e9, 1.0, 4, 3), (8e9, 0.89, 3, 12)),
     ):
+        number.workers = workers
         spent[0] += 1.0
         spent[1] += busy_s
         monkeypatch.setattr(concurrency, "_memory", lambda free=free_bytes: (8e9, free))

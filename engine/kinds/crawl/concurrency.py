@@ -22,6 +22,7 @@ from engine.kinds.context import Context
 from engine.kinds.crawl.concurrency_rule import (
     BUSY_FROM,
     MOST,
+    START,
     ConcurrencyRule,
     Interval,
     Machine,
@@ -37,14 +38,16 @@ from engine.text.messages import ENGLISH
 AUTO: Final = "auto"
 Given = int | Literal["auto"]
 
-# Tabs for each page that may load at once, with those in which nothing happens: a page of which
-# scripts wrote the text is idle for most of its time (500 ms of about 700).
-TABS_A_PAGE: Final = 4
+# Tabs for each page that may load at once, with those in which nothing happens, and all of them: a
+# page of which scripts wrote the text is idle for most of its time (540 ms of about 660).
+TABS_A_PAGE: Final = 6
+MOST_TABS: Final = 32
 # Pages that must stay idle to their end before further ones load: at first, for each page that may
 # load at once, and after one that went on or was refused.
-FIRST_A_PAGE, STAY_IDLE = 2, 20
+FIRST_A_PAGE, STAY_IDLE = 1, 20
 ROOM_S: Final = 1.0  # between two looks at the memory and the processors for further tabs
 ROOMY_CPU: Final = 0.9  # share of the processors up to which further tabs load
+FEWER: Final = 0.75  # of the tabs, for each look at which the processors had no room
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
 
@@ -57,11 +60,11 @@ def is_refusal(answer: Fetched | PageError) -> bool:
 def most_tabs(given: Given) -> int:
     """Return how many tabs a crawl may have open, where `given` pages load at once.
 
-    One page at a time remains that; `auto` counts all its tabs.
+    One page at a time remains that.
     """
     if given == 1:
         return 1
-    return MOST if given == AUTO else min(MOST, TABS_A_PAGE * given)
+    return min(MOST_TABS, TABS_A_PAGE * (MOST if given == AUTO else given))
 
 
 class _Load:
@@ -89,29 +92,33 @@ class Concurrency:
         self._fallen: Reason = "slow"
         self._idle = 0  # pages in which nothing happens
         # Pages that must stay idle before further ones load; below 0: those that did since.
-        self._to_stay = 0 if given == AUTO else FIRST_A_PAGE * given
+        self._to_stay = FIRST_A_PAGE * (START if given == AUTO else given)
         self._most, self._room_at_s = 0, -math.inf  # workers that the machine has room for
         self._spent = _Spent()
         self._waiting = 0  # workers without a page to load
         self._restart()
 
     @property
-    def number(self) -> int:
+    def at_once(self) -> int:
+        """The number of pages that may load at once, without those that are idle."""
         if self._elsewhere is not None:
             return self._elsewhere.at_once
         if self._rule is not None:
             return self._rule.number
         assert self._given != AUTO
+        return self._given
+
+    @property
+    def number(self) -> int:
+        """The number of pages that may be open."""
         further = min(self._idle, max(0, -self._to_stay))
-        with_idle = min(self._given + further, most_tabs(self._given), self._most)
-        return max(self._given, with_idle)
+        with_idle = min(self.at_once + further, most_tabs(self.at_once), self._most)
+        return max(self.at_once, with_idle)
 
     @property
     def counts_idle(self) -> bool:
         """Whether more pages may load while others are idle."""
-        if self._elsewhere is not None or self._given == AUTO:
-            return False
-        return most_tabs(self._given) > self._given
+        return self._elsewhere is None and self._given != 1
 
     def count_idle(self, state: IdleState) -> None:
         """Count a page in which nothing happens: another one may load, if the machine has room.
@@ -127,7 +134,8 @@ class Concurrency:
         now_s = self._ctx.monotonic()
         if now_s - self._room_at_s >= ROOM_S:
             self._room_at_s = now_s
-            self._most = 0 if self._is_busy() else self.workers + room_for_tabs()
+            fewer = int(self.workers * FEWER)
+            self._most = fewer if self._is_busy() else self.workers + room_for_tabs()
 
     def _is_busy(self) -> bool:
         """Return whether the processors had no room since the last call, or are not measured."""
@@ -191,18 +199,18 @@ class Concurrency:
     async def _tell(self) -> None:
         """Write an event about a new number; about a larger one only if the last is a while ago."""
         before, now_s = self._told, self._ctx.monotonic()
-        is_early = self.number > before and now_s - self._told_at_s < TOLD_S
-        if self.number == before or is_early:
+        is_early = self.at_once > before and now_s - self._told_at_s < TOLD_S
+        if self.at_once == before or is_early:
             return
-        self._told, self._told_at_s = self.number, now_s
-        reason = self._risen if self.number > before else self._fallen
-        facts = {"number": self.number, "before": before}
+        self._told, self._told_at_s = self.at_once, now_s
+        reason = self._risen if self.at_once > before else self._fallen
+        facts = {"number": self.at_once, "before": before}
         told = ENGLISH[words.CONCURRENCY_MESSAGES[reason]].format(**facts)
         note = f"Pages at once: {told}"
         await self._ctx.log(words.CONCURRENCY, note, **facts, reason=reason)
 
     async def _decide(self, rule: ConcurrencyRule, meter: MachineMeter) -> None:
-        machine = await asyncio.to_thread(meter.read, rule.number)
+        machine = await asyncio.to_thread(meter.read, self.workers)
         now_s = self._looked_s = self._ctx.monotonic()
         seen = self._interval(now_s)
         is_over = seen.pages + seen.failed >= rule.fewest_pages
@@ -227,7 +235,7 @@ class Concurrency:
         engines = Counter(engine for engine, _ in self._times)
         most = max(engines, key=engines.__getitem__, default="")
         times = [seconds for engine, seconds in self._times if engine == most]
-        elapsed_s = max(1e-3, now_s - self._began_s) * max(1, self.number)
+        elapsed_s = max(1e-3, now_s - self._began_s) * max(1, self.at_once)
         return Interval(
             pages=len(self._times),
             page_s=statistics.median(times) if times else 0.0,
