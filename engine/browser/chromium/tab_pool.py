@@ -537,7 +537,7 @@ class TabPool:
             context, listener = await open_context(
                 chromium,
                 policy,
-                script=first_script(),
+                script=first_script(lean=options.block_resources),
                 sign_in=options.sign_in,
                 look=options.look,
                 **shown,

@@ -199,9 +199,13 @@ _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated"
 
 
 @cache
-def first_script() -> str:
-    """Script that a context runs in every document before the page's own scripts."""
-    return compact(f"{script('pending')}({json.dumps(PENDING)});")
+def first_script(*, lean: bool = False) -> str:
+    """Script that a context runs in every document before the page's own scripts.
+
+    `lean`: in a browser that loads no images.
+    """
+    images = f"\n{script('images')}();" if lean else ""
+    return compact(f"{script('pending')}({json.dumps(PENDING)});{images}")
 
 
 async def leave_page(page: Page, wire: CDPSession) -> None:

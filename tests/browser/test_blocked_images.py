@@ -1,0 +1,121 @@
+"""Pages that wait for an image, in a browser that loads none."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.pages.fetch import PageOptions
+from engine.sample.site import Answer
+from tests.browser.conftest import Making, Pages
+
+PATIENT = PageOptions(timeout_ms=100_000)
+GO = "() => root.append('words')"
+DATA = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+# What a page does to wait for an image.
+WAITS = {
+    "onload": f"const one = new Image(); one.onload = {GO}; one.src = '/one.svg'",
+    "a listener": "const one = document.createElement('img');"
+    f" one.addEventListener('load', {GO}); one.src = '/one.svg'",
+    "srcset": f"const one = new Image(); one.onload = {GO}; one.srcset = '/one.svg 2x'",
+    "data": f"const one = new Image(); one.onload = {GO}; one.src = '{DATA}'",
+    "an attribute": f"const one = new Image(); one.onload = {GO};"
+    " one.setAttribute('SRC', '/one.svg')",
+    "a replaced setAttribute": "const own = HTMLImageElement.prototype.setAttribute;"
+    " Element.prototype.setAttribute = function (...given) { own.apply(this, given) };"
+    f" const one = new Image(); one.onload = {GO}; one.setAttribute('src', '/one.svg')",
+    "markup of a script": f"window.go = {GO};"
+    " root.insertAdjacentHTML('beforeend', '<p><img src=/one.svg onload=go()></p>')",
+    "another address": f"window.go = {GO}; root.insertAdjacentHTML('beforeend', '<img id=late>');"
+    " late.onload = go; setTimeout(() => late.setAttribute('src', '/one.svg'), 50)",
+    "decode": f"const one = new Image(); one.src = '/one.svg'; one.decode().then({GO})",
+    "complete": "const one = new Image(); one.src = '/one.svg'; const timer = setInterval(() => {"
+    f" if (one.complete && one.naturalWidth) {{ clearInterval(timer); ({GO})() }} }}, 20)",
+    "one after another": "let left = 30; const next = () => { const one = new Image();"
+    f" one.onload = () => (--left ? next() : ({GO})()); one.src = `/${{left}}.svg` }}; next()",
+    "very many": "const all = Array.from({ length: 1_200 }, () => new Image());"
+    " let count = 0; for (const one of all) { one.onload = () => ++count; one.src = '/one.svg' }"
+    " const timer = setInterval(() => { if (!all.every((one) => one.complete)) return;"
+    f" clearInterval(timer); if (count === 1_000) ({GO})() }}, 20)",
+    "a class of that name": f"const one = new Image(); one.onload = {GO}; one.src = '/one.svg'",
+}
+CLASSES = "class Event {} class Element {} class Promise {} class Set {}"
+
+
+@pytest.mark.timeout(300)  # many cases in one browser
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+async def test_a_page_shows_what_it_shows_after_an_image(
+    browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
+) -> None:
+    async with browsing(pages.url, direct=direct) as made:
+        for name, waits in WAITS.items():
+            with subtests.test(name=name):
+                classes = CLASSES if name == "a class of that name" else ""
+                pages["/"] = (
+                    f"<div id=root></div><script>{classes} onload = () => {{ {waits} }}</script>"
+                )
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                assert (page.text, page.settled) == ("words", True)
+    assert not [path for path in pages.hits if path.endswith(".svg")]
+
+
+async def test_images_of_the_markup_load_after_its_scripts(browsing: Making, pages: Pages) -> None:
+    pages["/slow.js"] = Answer(b"0", 200, "text/javascript", delay_s=0.3)
+    pages["/"] = (
+        "<div id=root></div><img id=one src=/one.svg width=30 height=20>"
+        "<script>const sizes = () => `${one.complete} ${one.naturalWidth} ${one.naturalHeight}`;"
+        " root.append(sizes())</script><script src=/slow.js></script>"
+        "<script>one.onload = () => root.append(`, ${sizes()}`)</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text == "false 0 0, true 30 20"
+
+
+async def test_images_in_frames_seem_to_load(browsing: Making, pages: Pages) -> None:
+    pages["/in"] = f"<div id=root></div><script>onload = () => {{ {WAITS['onload']} }}</script>"
+    pages["/"] = "<iframe src=/in></iframe>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text == "words"
+
+
+async def test_an_image_loads_once_for_each_address(browsing: Making, pages: Pages) -> None:
+    pages["/"] = (
+        "<div id=root></div><script>const one = new Image(); let count = 0;"
+        "one.onload = () => { root.textContent = `${++count}` };"
+        "one.src = '/1.svg'; one.src = '/2.svg'; one.setAttribute('src', '/3.svg');"
+        "setTimeout(() => root.append(one), 50); setTimeout(() => { one.src = '/4.svg' }, 100);"
+        "const none = new Image(); none.onload = () => document.body.append('none');"
+        "none.src = '/5.svg'; none.removeAttribute('src')</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text == "2"
+
+
+async def test_an_image_that_is_renewed_without_end_comes_after_pauses(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/slow"] = Answer(b"0", 200, "text/plain", delay_s=1.0)
+    pages["/"] = (
+        "<p id=root></p><img id=camera src=/0.svg><script>let count = 0;"
+        "camera.onload = () => { camera.src = `/${++count}.svg` };"
+        "fetch('/slow').then(() => root.append(count > 3 && count < 20))</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, page.settled) == ("true", True)
+
+
+async def test_images_that_load_are_left_alone(browsing: Making, pages: Pages) -> None:
+    pages["/one.svg"] = Answer(
+        b'<svg xmlns="http://www.w3.org/2000/svg" width="7" height="5"/>', 200, "image/svg+xml"
+    )
+    pages["/"] = (
+        "<div id=root></div><script>const one = new Image();"
+        "one.onload = (event) => root.append(`${event.isTrusted} ${one.naturalWidth}`);"
+        "one.src = '/one.svg'</script>"
+    )
+    async with browsing(pages.url, block_resources=False) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, pages.hits["/one.svg"]) == ("true 7", 1)
