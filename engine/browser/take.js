@@ -16,7 +16,8 @@
   // In a sandbox without scripts no timer runs and no event arrives; only frames are painted.
   const numb = origin === "null";
   const later = (then, ms) => {
-    if (!numb) return setTimeout(then, ms);
+    // A page that clears all timers, whatever their numbers, would clear those of this world too.
+    if (!numb) return scheduler.postTask(then, { delay: Math.max(ms, 0) });
     const at = performance.now() + ms;
     const look = () => (performance.now() < at ? requestAnimationFrame(look) : then());
     look();
@@ -40,8 +41,10 @@
   const loaded = () => new Promise((resolve) => {
     if (page("readyState") === "complete") return resolve(!cutOff);
     if (cutOff) return resolve(false);
-    const end = (yes) => { clearTimeout(looking); resolve(yes); };
+    let isOver = false;
+    const end = (yes) => { isOver = true; resolve(yes); };
     const look = () => {
+      if (isOver) return;
       // `document.open` removes the listener below; without scripts no event arrives.
       if (page("readyState") === "complete") return end(true);
       if (left() <= 0) return end(false);
@@ -49,9 +52,9 @@
         stop();
         return end(false);
       }
-      looking = later(look, Math.min(LOOK_MS, left()));
+      later(look, Math.min(LOOK_MS, left()));
     };
-    let looking = later(look, Math.min(LOOK_MS, left()));
+    later(look, Math.min(LOOK_MS, left()));
     addEventListener("load", () => end(true), { once: true });
     const stopped = () => { cutOff = true; end(false); };
     pageDoes("addEventListener", `${ask.pending}!`, stopped, { once: true });

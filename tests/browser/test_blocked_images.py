@@ -36,6 +36,33 @@ WAITS = {
     " let count = 0; for (const one of all) { one.onload = () => ++count; one.src = '/one.svg' }"
     " const timer = setInterval(() => { if (!all.every((one) => one.complete)) return;"
     f" clearInterval(timer); if (count === 1_000) ({GO})() }}, 20)",
+    "no document": "const one = document.createElement('div');"
+    " one.innerHTML = '<img src=/one.svg>';"
+    f" one.firstChild.addEventListener('load', {GO})",
+    "a copy": "const one = new Image(); one.src = '/one.svg'; const copy = one.cloneNode();"
+    f" copy.onload = {GO}",
+    "a shadow root": "const one = root.attachShadow({ mode: 'open' });"
+    " one.innerHTML = '<slot></slot><img src=/one.svg>';"
+    f" one.lastChild.onload = {GO}",
+    "a source": "root.insertAdjacentHTML('beforeend',"
+    " '<picture><source srcset=/one.svg><img></picture>');"
+    f" root.querySelector('img').onload = {GO}",
+    "a picture of some size": f"window.go = {GO}; root.insertAdjacentHTML('beforeend',"
+    " '<img src=/one.svg"
+    ' onload="if (this.naturalWidth > 200 && this.naturalHeight > 200) go()">\')',
+    "a canvas": "const one = new Image(); const canvas = document.createElement('canvas');"
+    " one.onload = () => { canvas.width = one.width; canvas.height = one.height;"
+    " const drawing = canvas.getContext('2d'); drawing.drawImage(one, 0, 0);"
+    f" drawing.getImageData(0, 0, one.width, one.height); ({GO})() }}; one.src = '/one.svg'",
+    "cleared timers": "for (let at = 0; at < 9_999; at += 1) clearTimeout(at);"
+    f" const one = new Image(); one.onload = {GO}; one.src = '/one.svg';"
+    " for (let at = 0; at < 9_999; at += 1) clearTimeout(at);",
+    "a result of a pattern": "/(one)/.exec('one'); const one = new Image(); one.onload = () =>"
+    f" RegExp.$1 === 'one' && ({GO})(); one.setAttribute('src', '/one.svg')",
+    "decoded one after another": "(async () => { const one = new Image();"
+    " for (let at = 0; at < 3; at += 1) { one.src = `/${at}.svg`; await one.decode();"
+    " if (!one.complete) return; }"
+    f" ({GO})() }})()",
     "a class of that name": f"const one = new Image(); one.onload = {GO}; one.src = '/one.svg'",
 }
 CLASSES = "class Event {} class Element {} class Promise {} class Set {}"
@@ -71,6 +98,16 @@ async def test_images_of_the_markup_load_after_its_scripts(browsing: Making, pag
     assert page.text == "false 0 0, true 30 20"
 
 
+async def test_images_of_a_document_that_is_never_closed_load(
+    browsing: Making, pages: Pages
+) -> None:
+    writes = "document.open(); document.write('<div id=root></div><img src=/one.svg id=one>')"
+    pages["/"] = f"<script>onload = () => {{ {writes}; one.onload = {GO} }}</script>"
+    async with browsing(pages.url, direct=True) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, page.settled) == ("words", True)
+
+
 async def test_images_in_frames_seem_to_load(browsing: Making, pages: Pages) -> None:
     pages["/in"] = f"<div id=root></div><script>onload = () => {{ {WAITS['onload']} }}</script>"
     pages["/"] = "<iframe src=/in></iframe>"
@@ -93,18 +130,25 @@ async def test_an_image_loads_once_for_each_address(browsing: Making, pages: Pag
     assert page.text == "2"
 
 
-async def test_an_image_that_is_renewed_without_end_comes_after_pauses(
-    browsing: Making, pages: Pages
+RENEWED = {
+    "one image": "<img id=camera src=/0.svg><script>let count = 0; camera.onload = () => {"
+    " root.textContent = `words ${count}`; camera.src = `/${++count}.svg` };</script>",
+    "many images": "<script>let count = 0; const next = () => { const one = new Image();"
+    " one.onload = next; root.textContent = `words ${count}`;"
+    " one.src = `/${++count}.svg` }; next()</script>",
+}
+
+
+@pytest.mark.parametrize("how", RENEWED)
+async def test_images_that_are_renewed_without_end_let_their_page_rest(
+    browsing: Making, pages: Pages, how: str
 ) -> None:
-    pages["/slow"] = Answer(b"0", 200, "text/plain", delay_s=1.0)
-    pages["/"] = (
-        "<p id=root></p><img id=camera src=/0.svg><script>let count = 0;"
-        "camera.onload = () => { camera.src = `/${++count}.svg` };"
-        "fetch('/slow').then(() => root.append(count > 3 && count < 20))</script>"
-    )
+    pages["/"] = f"<p id=root></p>{RENEWED[how]}"
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert (page.text, page.settled) == ("true", True)
+    assert (page.text[:5], page.settled) == ("words", True)
+    assert int(page.text[6:]) <= 100
+    assert page.render_ms < 15_000
 
 
 async def test_images_that_load_are_left_alone(browsing: Making, pages: Pages) -> None:

@@ -586,3 +586,16 @@ async def test_a_static_page_settles_without_delay(
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions(settle_ms=0, timeout_ms=100_000))
         assert ("late" in page.text, page.settled) == (False, True)
+
+
+@pytest.mark.parametrize("when_ms", [0, 200])
+async def test_a_page_that_clears_all_timers_comes_to_rest(
+    browsing: Making, pages: Pages, when_ms: int
+) -> None:
+    clears = "for (let at = 0; at < 9_999; at += 1) clearTimeout(at);"
+    pages["/"] = late(
+        f"onload = () => {{ root.append('words'); setTimeout(() => {{ {clears} }}, {when_ms}) }}"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=30_000, fresh=True))
+    assert (page.text, page.settled) == ("words", True)

@@ -250,7 +250,7 @@ async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_a
     script = first_script()
     endless = re.sub(r"(MOST_LINES\s*=\s*)1000", r"\1Infinity", script)  # else it floods nothing
     assert endless != script
-    monkeypatch.setattr("engine.browser.chromium.tab_pool.first_script", lambda: endless)
+    monkeypatch.setattr("engine.browser.chromium.tab_pool.first_script", lambda **_: endless)
     place.pages = dict.fromkeys(HONEST, "<p>fine</p>")
     place.pages["/"] = place.links(*HONEST[:3], "/flood", *HONEST[3:])
     does = "console.log('x'.repeat(1000))"
