@@ -273,11 +273,11 @@ def stay_idle(number: Concurrency, pages: int) -> None:
 
 @pytest.mark.usefixtures("roomy")
 def test_the_number_of_tabs_is_limited_and_one_page_stays_alone() -> None:
-    assert [most_tabs(one) for one in (1, 2, 3, 5)] == [1, 12, 18, 30]
-    assert most_tabs(6) == most_tabs(MOST) == most_tabs("auto") == MOST_TABS == 32
-    for given in (1, 2, 4, MOST):
+    assert [most_tabs(one) for one in (1, 2, 3, 4, 8)] == [1, 12, 18, MOST_TABS, MOST_TABS]
+    assert [most_tabs(one) for one in (10, 15, 16, "auto")] == [22, 17, MOST, MOST]
+    for given in (1, 2, 4, 12, MOST):
         number = Concurrency(MemoryContext(), given)
-        assert number.counts_idle == (given > 1)
+        assert number.counts_idle == (1 < given < MOST)
         stay_idle(number, 100)
         assert number.number == given
         for idle in range(1, 40):
@@ -297,10 +297,42 @@ async def test_an_automatic_number_is_that_of_pages_which_are_not_idle() -> None
     stay_idle(number, 100)
     for _ in range(40):
         number.count_idle("idle")
-    assert (number.number, number.at_once) == (TABS_A_PAGE * START, START)
+    assert (number.number, number.at_once) == (min(TABS_A_PAGE * START, MOST), START)
+
+
+@pytest.mark.usefixtures("roomy")
+async def test_a_refusal_makes_an_automatic_number_that_of_all_tabs() -> None:
+    ctx = MemoryContext()
+    number = Concurrency(ctx, "auto")
+    stay_idle(number, 100)
+    for _ in range(9):
+        number.count_idle("idle")
+    number.workers = number.number
+    assert (number.number, number.at_once) == (START + 9, START)
     with number.loading() as load:
         load.fetched = Fetched(url="https://a.example/", final_url="", status=429)
-    assert (number.number, number.at_once) == (START // 2, START // 2)
+    assert (number.number, number.at_once) == ((START + 9) // 2, (START + 9) // 2)
+    await number.adapt()
+    stay_idle(number, 100)
+    assert number.number == number.at_once, "the idle ones count"
+
+
+@pytest.mark.usefixtures("roomy")
+async def test_pages_that_were_open_before_a_refusal_show_nothing() -> None:
+    number = Concurrency(MemoryContext(), 4)
+    stay_idle(number, 100)
+    for _ in range(20):
+        number.count_idle("idle")
+    with number.loading() as load:
+        load.fetched = Fetched(url="https://a.example/", final_url="", status=429)
+    for _ in range(20):
+        number.count_idle("over")
+    stay_idle(number, STAY_IDLE)
+    assert number.number == 4
+    number.count_idle("idle")
+    number.count_idle("over")
+    number.count_idle("idle")
+    assert number.number == 5
 
 
 def first(number: Concurrency) -> int:
@@ -341,6 +373,7 @@ def test_memory_and_processors_limit_further_tabs(monkeypatch: pytest.MonkeyPatc
         *((8e9, 0.89, 2, 6), (8e9, 0.91, 2, 2), (8e9, 0.89, 2, 8)),
         # Little by little, as the next look may find room.
         *((8e9, 0.91, 8, 6), (8e9, 1.0, 6, 4), (8e9, 1.0, 4, 3), (8e9, 0.89, 3, 12)),
+        *((0.3e9, 1.0, 8, 3), (8e9, 0.89, 3, 12)),
     ):
         number.workers = workers
         spent[0] += 1.0

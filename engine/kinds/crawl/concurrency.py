@@ -38,10 +38,11 @@ from engine.text.messages import ENGLISH
 AUTO: Final = "auto"
 Given = int | Literal["auto"]
 
-# Tabs for each page that may load at once, with those in which nothing happens, and all of them: a
-# page of which scripts wrote the text is idle for most of its time (540 ms of about 660).
+# Tabs for each page that may load at once, with those in which nothing happens: a page of which
+# scripts wrote the text is idle for most of its time (540 ms of about 660). There are fewer further
+# ones the more pages load at once, which slow each other down.
 TABS_A_PAGE: Final = 6
-MOST_TABS: Final = 32
+MOST_TABS: Final = 24
 # Pages that must stay idle to their end before further ones load: at first, for each page that may
 # load at once, and after one that went on or was refused.
 FIRST_A_PAGE, STAY_IDLE = 1, 20
@@ -62,9 +63,9 @@ def most_tabs(given: Given) -> int:
 
     One page at a time remains that.
     """
-    if given == 1:
-        return 1
-    return min(MOST_TABS, TABS_A_PAGE * (MOST if given == AUTO else given))
+    if given == AUTO:
+        return MOST
+    return 1 if given == 1 else min(TABS_A_PAGE * given, MOST_TABS, 2 * MOST - given)
 
 
 class _Load:
@@ -91,6 +92,7 @@ class Concurrency:
         self._risen: Reason = "start"
         self._fallen: Reason = "slow"
         self._idle = 0  # pages in which nothing happens
+        self._counts_all = False  # of an automatic number, after the first refusal
         # Pages that must stay idle before further ones load; below 0: those that did since.
         self._to_stay = FIRST_A_PAGE * (START if given == AUTO else given)
         self._most, self._room_at_s = 0, -math.inf  # workers that the machine has room for
@@ -111,14 +113,16 @@ class Concurrency:
     @property
     def number(self) -> int:
         """The number of pages that may be open."""
-        further = min(self._idle, max(0, -self._to_stay))
-        with_idle = min(self.at_once + further, most_tabs(self.at_once), self._most)
-        return max(self.at_once, with_idle)
+        further = 0 if self._counts_all else min(self._idle, max(0, -self._to_stay))
+        most = min(self._most, most_tabs(self.at_once), most_tabs(self._given))
+        return max(self.at_once, min(self.at_once + further, most))
 
     @property
     def counts_idle(self) -> bool:
         """Whether more pages may load while others are idle."""
-        return self._elsewhere is None and self._given != 1
+        if self._elsewhere is not None:
+            return False
+        return self._given == AUTO or most_tabs(self._given) > self._given
 
     def count_idle(self, state: IdleState) -> None:
         """Count a page in which nothing happens: another one may load, if the machine has room.
@@ -128,14 +132,19 @@ class Concurrency:
         """
         self._idle += 1 if state == "idle" else -1
         if state == "again":
-            self._to_stay = STAY_IDLE
+            self._wait_for_others()
         elif state == "over":
             self._to_stay -= 1
         now_s = self._ctx.monotonic()
         if now_s - self._room_at_s >= ROOM_S:
             self._room_at_s = now_s
-            fewer = int(self.workers * FEWER)
-            self._most = fewer if self._is_busy() else self.workers + room_for_tabs()
+            self._most = self.workers + room_for_tabs()
+            if self._is_busy():
+                self._most = min(self._most, int(self.workers * FEWER))
+
+    def _wait_for_others(self) -> None:
+        """Let further pages load only after a number of pages that begin from now on."""
+        self._to_stay = max(self._to_stay, STAY_IDLE + self._idle)
 
     def _is_busy(self) -> bool:
         """Return whether the processors had no room since the last call, or are not measured."""
@@ -245,8 +254,14 @@ class Concurrency:
         )
 
     def _refused(self, load: _Load) -> None:
-        """Cut the number at once."""
-        self._to_stay = max(self._to_stay, STAY_IDLE)
+        """Cut the number at once.
+
+        All tabs have made the requests, so from then on an automatic number is that of all tabs.
+        """
+        self._wait_for_others()
+        if self._rule is not None and not self._counts_all:
+            self._counts_all = True
+            self._told = self._rule.number = min(MOST, max(self._rule.number, self.workers))
         if self._rule is not None and self._rule.refuse(load.began_s, self._ctx.monotonic()):
             self._fallen = "refused"
             self._restart()
