@@ -45,8 +45,8 @@
 
   // Images do not load before the scripts of the markup have run, which may wait for them. Later
   // the document may be opened again, and never be closed.
-  const state = () => get(Document.prototype, "readyState", document);
-  let isParsed = state() !== "loading";
+  const isWhole = () => get(Document.prototype, "readyState", document) === "complete";
+  let isParsed = isWhole();
   // A page may clear all timers.
   const { port1, port2 } = new MessageChannel();
   const post = port2.postMessage.bind(port2);
@@ -55,15 +55,16 @@
     for (const image of [...due]) if (!known.get(image).pauses) end(image);
   };
   const endSoon = () => {
+    isParsed ||= isWhole();
     if (isSet || !isParsed || !due.size) return;
     isSet = true;
     post(0);
   };
-  const onReadyState = () => {
+  const onParsed = () => {
     isParsed = true;
     endSoon();
   };
-  apply(addEventListener, document, ["readystatechange", onReadyState, { once: true }]);
+  apply(addEventListener, document, ["DOMContentLoaded", onParsed, { once: true }]);
 
   const begin = (image) => {
     if (!known.has(image)) known.set(image, { times: 0, waiting: [] });

@@ -98,6 +98,17 @@ async def test_images_of_the_markup_load_after_its_scripts(browsing: Making, pag
     assert page.text == "false 0 0, true 30 20"
 
 
+async def test_images_of_the_markup_load_after_its_deferred_scripts(
+    browsing: Making, pages: Pages
+) -> None:
+    script = f"one.onload = {GO}".encode()
+    pages["/late.js"] = Answer(script, 200, "text/javascript", delay_s=0.3)
+    pages["/"] = "<div id=root></div><img id=one src=/one.svg><script defer src=/late.js></script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text == "words"
+
+
 async def test_images_of_a_document_that_is_never_closed_load(
     browsing: Making, pages: Pages
 ) -> None:
