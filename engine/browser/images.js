@@ -45,8 +45,7 @@
 
   // Images do not load before the scripts of the markup have run, which may wait for them. Later
   // the document may be opened again, and never be closed.
-  const isWhole = () => get(Document.prototype, "readyState", document) === "complete";
-  let isParsed = isWhole();
+  let isParsed = false;
   // A page may clear all timers.
   const { port1, port2 } = new MessageChannel();
   const post = port2.postMessage.bind(port2);
@@ -55,7 +54,6 @@
     for (const image of [...due]) if (!known.get(image).pauses) end(image);
   };
   const endSoon = () => {
-    isParsed ||= isWhole();
     if (isSet || !isParsed || !due.size) return;
     isSet = true;
     post(0);
@@ -64,7 +62,12 @@
     isParsed = true;
     endSoon();
   };
-  apply(addEventListener, document, ["DOMContentLoaded", onParsed, { once: true }]);
+  // Again after `document.open`, which removes all listeners.
+  const listen = () => {
+    if (get(Document.prototype, "readyState", document) === "complete") onParsed();
+    else apply(addEventListener, document, ["DOMContentLoaded", onParsed]);
+  };
+  listen();
 
   const begin = (image) => {
     if (!known.has(image)) known.set(image, { times: 0, waiting: [] });
@@ -147,6 +150,7 @@
     for (const image of found) expect(image);
   };
   new MutationObserver((changes) => {
+    if (!isParsed) listen();
     for (const { addedNodes } of changes) for (const node of addedNodes) add(node);
   }).observe(document, { subtree: true, childList: true });
 })

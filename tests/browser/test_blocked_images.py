@@ -109,6 +109,31 @@ async def test_images_of_the_markup_load_after_its_deferred_scripts(
     assert page.text == "words"
 
 
+async def test_images_load_beside_a_frame_that_never_comes(browsing: Making, pages: Pages) -> None:
+    pages["/never"] = Answer(b"", 200, "text/html", delay_s=60.0)
+    pages["/"] = (
+        "<div id=root></div><iframe src=/never></iframe>"
+        f"<script>const one = new Image(); one.onload = {GO}; one.src = '/one.svg'</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.at_its_limit(pages.url, fresh=True)
+    assert page.text == "words"
+
+
+async def test_images_of_a_document_that_is_written_early_load(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/slow.js"] = Answer(b"0", 200, "text/javascript", delay_s=0.5)
+    pages["/slow"] = Answer(b"", 200, "text/html", delay_s=0.5)
+    markup = f"<div id=root></div><img id=one src=/1.svg><script>one.onload = {GO}<\\/script>"
+    markup += "<iframe src=/slow></iframe>"
+    writes = f"document.open(); document.write(`{markup}`); document.close()"
+    pages["/"] = f"<script>setTimeout(() => {{ {writes} }})</script><script src=/slow.js></script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text == "words"
+
+
 async def test_images_of_a_document_that_is_never_closed_load(
     browsing: Making, pages: Pages
 ) -> None:
@@ -124,6 +149,17 @@ async def test_images_in_frames_seem_to_load(browsing: Making, pages: Pages) -> 
     pages["/"] = "<iframe src=/in></iframe>"
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.text == "words"
+
+
+async def test_images_of_a_frame_that_its_page_writes_load(browsing: Making, pages: Pages) -> None:
+    markup = f"<div id=root></div><img id=one src=/1.svg><script>one.onload = {GO}<\\/script>"
+    pages["/"] = (
+        "<iframe id=frame></iframe><script>const inner = frame.contentDocument;"
+        f"inner.open(); inner.write(`{markup}`)</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=30_000, fresh=True))
     assert page.text == "words"
 
 
@@ -143,10 +179,9 @@ async def test_an_image_loads_once_for_each_address(browsing: Making, pages: Pag
 
 RENEWED = {
     "one image": "<img id=camera src=/0.svg><script>let count = 0; camera.onload = () => {"
-    " root.textContent = `words ${count}`; camera.src = `/${++count}.svg` };</script>",
+    " root.append('x'); camera.src = `/${++count}.svg` };</script>",
     "many images": "<script>let count = 0; const next = () => { const one = new Image();"
-    " one.onload = next; root.textContent = `words ${count}`;"
-    " one.src = `/${++count}.svg` }; next()</script>",
+    " one.onload = next; root.append('x'); one.src = `/${++count}.svg` }; next()</script>",
 }
 
 
@@ -156,10 +191,9 @@ async def test_images_that_are_renewed_without_end_let_their_page_rest(
 ) -> None:
     pages["/"] = f"<p id=root></p>{RENEWED[how]}"
     async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert (page.text[:5], page.settled) == ("words", True)
-    assert int(page.text[6:]) <= 100
-    assert page.render_ms < 15_000
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=30_000, fresh=True))
+    assert page.settled
+    assert 1 <= page.text.count("x") <= 110
 
 
 async def test_images_that_load_are_left_alone(browsing: Making, pages: Pages) -> None:
