@@ -98,17 +98,6 @@ async def test_images_of_the_markup_load_after_its_scripts(browsing: Making, pag
     assert page.text == "false 0 0, true 30 20"
 
 
-async def test_images_of_the_markup_load_after_its_deferred_scripts(
-    browsing: Making, pages: Pages
-) -> None:
-    script = f"one.onload = {GO}".encode()
-    pages["/late.js"] = Answer(script, 200, "text/javascript", delay_s=0.3)
-    pages["/"] = "<div id=root></div><img id=one src=/one.svg><script defer src=/late.js></script>"
-    async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert page.text == "words"
-
-
 async def test_images_load_beside_a_frame_that_never_comes(browsing: Making, pages: Pages) -> None:
     pages["/never"] = Answer(b"", 200, "text/html", delay_s=60.0)
     pages["/"] = (
@@ -120,47 +109,35 @@ async def test_images_load_beside_a_frame_that_never_comes(browsing: Making, pag
     assert page.text == "words"
 
 
-async def test_images_of_a_document_that_is_written_early_load(
-    browsing: Making, pages: Pages
+IMAGE = f"<div id=root></div><img id=one src=/one.svg><script>one.onload = {GO}<\\/script>"
+DOCUMENTS = {
+    "deferred script": "<div id=root></div><img id=one src=/one.svg>"
+    "<script defer src=/late.js></script>",
+    "written before it is parsed": "<script>setTimeout(() => { document.open();"
+    f" document.write(`{IMAGE}<iframe src=/slow></iframe>`); document.close() }})</script>"
+    "<script src=/late.js></script>",
+    "never closed": "<script>onload = () => { document.open();"
+    " document.write('<div id=root></div><img id=one src=/one.svg>');"
+    f" one.onload = {GO} }}</script>",
+    "frame": "<iframe src=/in></iframe>",
+    "frame that its page writes": "<iframe id=frame></iframe><script>"
+    f"const inner = frame.contentDocument; inner.open(); inner.write(`{IMAGE}`); inner.close()"
+    "</script>",
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+async def test_images_load_in_each_kind_of_document(
+    browsing: Making, pages: Pages, kind: str
 ) -> None:
-    pages["/slow.js"] = Answer(b"0", 200, "text/javascript", delay_s=0.5)
+    handler = f"window.one && (one.onload = {GO})".encode()
+    pages["/late.js"] = Answer(handler, 200, "text/javascript", delay_s=0.3)
     pages["/slow"] = Answer(b"", 200, "text/html", delay_s=0.5)
-    markup = f"<div id=root></div><img id=one src=/1.svg><script>one.onload = {GO}<\\/script>"
-    markup += "<iframe src=/slow></iframe>"
-    writes = f"document.open(); document.write(`{markup}`); document.close()"
-    pages["/"] = f"<script>setTimeout(() => {{ {writes} }})</script><script src=/slow.js></script>"
-    async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert page.text == "words"
-
-
-async def test_images_of_a_document_that_is_never_closed_load(
-    browsing: Making, pages: Pages
-) -> None:
-    writes = "document.open(); document.write('<div id=root></div><img src=/one.svg id=one>')"
-    pages["/"] = f"<script>onload = () => {{ {writes}; one.onload = {GO} }}</script>"
-    async with browsing(pages.url, direct=True) as made:
-        page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert (page.text, page.settled) == ("words", True)
-
-
-async def test_images_in_frames_seem_to_load(browsing: Making, pages: Pages) -> None:
     pages["/in"] = f"<div id=root></div><script>onload = () => {{ {WAITS['onload']} }}</script>"
-    pages["/"] = "<iframe src=/in></iframe>"
-    async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PATIENT)
-    assert page.text == "words"
-
-
-async def test_images_of_a_frame_that_its_page_writes_load(browsing: Making, pages: Pages) -> None:
-    markup = f"<div id=root></div><img id=one src=/1.svg><script>one.onload = {GO}<\\/script>"
-    pages["/"] = (
-        "<iframe id=frame></iframe><script>const inner = frame.contentDocument;"
-        f"inner.open(); inner.write(`{markup}`)</script>"
-    )
-    async with browsing(pages.url) as made:
+    pages["/"] = DOCUMENTS[kind]
+    async with browsing(pages.url, direct=True) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=30_000, fresh=True))
-    assert page.text == "words"
+    assert (page.text, page.settled) == ("words", True)
 
 
 async def test_an_image_loads_once_for_each_address(browsing: Making, pages: Pages) -> None:

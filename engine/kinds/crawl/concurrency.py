@@ -61,7 +61,7 @@ def is_refusal(answer: Fetched | PageError) -> bool:
 def most_tabs(given: Given) -> int:
     """Return how many tabs a crawl may have open, where `given` pages load at once.
 
-    One page at a time remains that.
+    With one page at a time there is one tab; `auto` has as many as its largest number.
     """
     if given == AUTO:
         return MOST
@@ -261,6 +261,7 @@ class Concurrency:
         self._wait_for_others()
         if self._rule is not None and not self._counts_all:
             self._counts_all = True
+            # The event about the cut names the tabs that there were.
             self._told = self._rule.number = min(MOST, max(self._rule.number, self.workers))
         if self._rule is not None and self._rule.refuse(load.began_s, self._ctx.monotonic()):
             self._fallen = "refused"
