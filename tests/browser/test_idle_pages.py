@@ -13,18 +13,17 @@ import pytest
 from engine.browser.page import extraction_options
 from engine.browser.page.crawl_tab import HeldOpen
 from engine.browser.page.idle_report import IdleReport
-from engine.kinds.crawl import concurrency
 from engine.kinds.crawl.concurrency import (
     FIRST_A_PAGE,
-    MOST_TABS,
     STAY_IDLE,
-    TABS_A_PAGE,
     Concurrency,
     most_tabs,
 )
 from engine.kinds.crawl.concurrency_rule import MOST, START
 from engine.ledger.reader import LedgerReader
+from engine.model import machine_load
 from engine.model.errors import PageError
+from engine.model.machine_load import MOST_TABS, TABS_A_PAGE
 from engine.model.records import Status
 from engine.pages.fetch import Fetched, IdleState, PageOptions
 from engine.sample.site import Answer, Request
@@ -81,8 +80,8 @@ def stable_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "_memory", lambda: (16e9, 8e9))
-    monkeypatch.setattr(concurrency, "ROOMY_CPU", 2.0)
+    monkeypatch.setattr(machine_load, "_memory", lambda: (16e9, 8e9))
+    monkeypatch.setattr(machine_load, "ROOMY_CPU", 2.0)
 
 
 @BOTH
@@ -367,10 +366,10 @@ async def test_further_pages_load_only_after_pages_that_stayed_idle() -> None:
 
 
 def test_memory_and_processors_limit_further_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "ROOM_S", 0.0)
+    monkeypatch.setattr(machine_load, "ROOM_S", 0.0)
     spent = [0.0, 0.0]
-    monkeypatch.setattr(concurrency, "_system_s", lambda _: tuple(spent))
-    monkeypatch.setattr(concurrency, "_memory", lambda: (8e9, 8e9))
+    monkeypatch.setattr(machine_load, "_system_s", lambda _: tuple(spent))
+    monkeypatch.setattr(machine_load, "_memory", lambda: (8e9, 8e9))
     number = Concurrency(MemoryContext(), 2)
     stay_idle(number, 20)
     for free_bytes, busy_s, workers, wanted in (
@@ -383,7 +382,7 @@ def test_memory_and_processors_limit_further_tabs(monkeypatch: pytest.MonkeyPatc
         number.workers = workers
         spent[0] += 1.0
         spent[1] += busy_s
-        monkeypatch.setattr(concurrency, "_memory", lambda free=free_bytes: (8e9, free))
+        monkeypatch.setattr(machine_load, "_memory", lambda free=free_bytes: (8e9, free))
         number.count_idle("idle")
         assert number.number == wanted
 

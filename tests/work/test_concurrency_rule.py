@@ -21,8 +21,8 @@ from engine.kinds.crawl.concurrency_rule import (
     START,
     ConcurrencyRule,
     Interval,
-    Machine,
 )
+from engine.model.machine_load import Machine
 
 GB = 1e9
 ROOMY = Machine(cpu=0.3, own_cpu=0.2, free_bytes=16 * GB, total_bytes=24 * GB, tab_bytes=0.1 * GB)

@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import statistics
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Final, Literal
-
-import psutil
 
 from engine.kinds.context import Context
 from engine.kinds.crawl.concurrency_rule import (
@@ -25,11 +20,11 @@ from engine.kinds.crawl.concurrency_rule import (
     START,
     ConcurrencyRule,
     Interval,
-    Machine,
     Reason,
 )
-from engine.model.control_groups import group_value, groups, quotas, usable_processors
+from engine.model import machine_load
 from engine.model.errors import BrowserGone, PageError, UnitTimeout
+from engine.model.machine_load import MachineMeter, TabRoom
 from engine.pages import fetch
 from engine.pages.fetch import Fetched, IdleState, PageWorkers
 from engine.text import words
@@ -38,17 +33,9 @@ from engine.text.messages import ENGLISH
 AUTO: Final = "auto"
 Given = int | Literal["auto"]
 
-# Tabs for each page that may load at once, with those in which nothing happens: a page of which
-# scripts wrote the text is idle for most of its time (540 ms of about 660). There are fewer further
-# ones the more pages load at once, which slow each other down.
-TABS_A_PAGE: Final = 6
-MOST_TABS: Final = 24
 # Pages that must stay idle to their end before further ones load: at first, for each page that may
 # load at once, and after one that went on or was refused.
 FIRST_A_PAGE, STAY_IDLE = 1, 20
-ROOM_S: Final = 1.0  # between two looks at the memory and the processors for further tabs
-ROOMY_CPU: Final = 0.9  # share of the processors up to which further tabs load
-FEWER: Final = 0.75  # of the tabs, for each look at which the processors had no room
 START_INTERVAL_S, INTERVAL_S = 0.5, 2.0
 TOLD_S: Final = 5.0  # least time between an event and one about a larger number
 
@@ -61,11 +48,9 @@ def is_refusal(answer: Fetched | PageError) -> bool:
 def most_tabs(given: Given) -> int:
     """Return how many tabs a crawl may have open, where `given` pages load at once.
 
-    With one page at a time there is one tab; `auto` has as many as its largest number.
+    `auto` has as many as its largest number.
     """
-    if given == AUTO:
-        return MOST
-    return 1 if given == 1 else min(TABS_A_PAGE * given, MOST_TABS, 2 * MOST - given)
+    return MOST if given == AUTO else machine_load.most_tabs(given)
 
 
 class _Load:
@@ -95,8 +80,7 @@ class Concurrency:
         self._counts_all = False  # of an automatic number, after the first refusal
         # Pages that must stay idle before further ones load; below 0: those that did since.
         self._to_stay = FIRST_A_PAGE * (START if given == AUTO else given)
-        self._most, self._room_at_s = 0, -math.inf  # workers that the machine has room for
-        self._spent = _Spent()
+        self._room = TabRoom()
         self._waiting = 0  # workers without a page to load
         self._restart()
 
@@ -114,7 +98,7 @@ class Concurrency:
     def number(self) -> int:
         """The number of pages that may be open."""
         further = 0 if self._counts_all else min(self._idle, max(0, -self._to_stay))
-        most = min(self._most, most_tabs(self.at_once), most_tabs(self._given))
+        most = min(self._room.most, most_tabs(self.at_once), most_tabs(self._given))
         return max(self.at_once, min(self.at_once + further, most))
 
     @property
@@ -135,25 +119,11 @@ class Concurrency:
             self._wait_for_others()
         elif state == "over":
             self._to_stay -= 1
-        now_s = self._ctx.monotonic()
-        if now_s - self._room_at_s >= ROOM_S:
-            self._room_at_s = now_s
-            self._most = self.workers + room_for_tabs()
-            if self._is_busy():
-                self._most = min(self._most, int(self.workers * FEWER))
+        self._room.look(self.workers, self._ctx.monotonic())
 
     def _wait_for_others(self) -> None:
         """Let further pages load only after a number of pages that begin from now on."""
         self._to_stay = max(self._to_stay, STAY_IDLE + self._idle)
-
-    def _is_busy(self) -> bool:
-        """Return whether the processors had no room since the last call, or are not measured."""
-        before = self._spent
-        try:
-            self._spent = _Spent.read()
-        except _UNREADABLE:
-            return True
-        return self._spent.busy_since(before) > ROOMY_CPU
 
     @property
     def is_exceeded(self) -> bool:
@@ -286,165 +256,3 @@ class Concurrency:
         self._waited_s += self._waiting * (now_s - self._waited_at_s)
         self._waiting += change
         self._waited_at_s = now_s
-
-
-# Load of the machine: processors, free memory, and what this process uses.
-#
-# This process and its descendants count together, because a crawl's browser serves other tasks of
-# the same process as well. In a container its limits count: those of the group of this process and
-# of each group around it.
-
-LEAST_TAB_BYTES, MOST_TAB_BYTES = 50e6, 1e9
-TAB_BYTES: Final = 100e6  # of one whose memory is not measured
-# Without a measurement: the number does not rise.
-BUSY_MACHINE: Final = Machine(cpu=1.0, own_cpu=1.0)
-_UNREADABLE: Final = (OSError, psutil.Error)
-# Limit, use and (in memory.stat) cached files of a group: of version 2, and of version 1.
-_GROUP_FILES: Final = (
-    ("", "memory.max", "memory.current", "inactive_file"),
-    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-
-
-class MachineMeter:
-    """Shares of the processors since `restart`, and the memory now. For a thread.
-
-    Where the system does not tell, the machine counts as busy.
-    """
-
-    def __init__(self) -> None:
-        self._began: _Used | None = None
-        self._now: _Used | None = None
-        with suppress(*_UNREADABLE):
-            self._began = self._now = _Used.read()
-
-    def restart(self) -> None:
-        """Measure from the last reading on."""
-        self._began = self._now
-
-    def read(self, tabs: int) -> Machine:
-        """Measure; `tabs` is the number of tabs that share the memory of this process."""
-        try:
-            now, (total, free) = _Used.read(), _memory()
-        except _UNREADABLE:
-            return BUSY_MACHINE
-        began, self._now = self._began, now
-        if began is None:
-            self._began = now
-            return BUSY_MACHINE
-        spent = now.spent
-        elapsed_s = max(1e-3, spent.at_s - began.spent.at_s) * spent.processors
-        own_s = sum(
-            max(0.0, spent_s - began.own_s.get(one, 0.0)) for one, spent_s in now.own_s.items()
-        )
-        own_cpu = min(1.0, own_s / elapsed_s)
-        return Machine(
-            cpu=max(own_cpu, spent.busy_since(began.spent)),
-            own_cpu=own_cpu,
-            free_bytes=free,
-            total_bytes=total,
-            tab_bytes=min(max(now.own_bytes / max(1, tabs), LEAST_TAB_BYTES), MOST_TAB_BYTES),
-        )
-
-
-class _Used:
-    """Processor time, also of each own process, and memory of all own ones."""
-
-    def __init__(self, spent: _Spent) -> None:
-        self.spent = spent
-        self.own_bytes = 0.0
-        self.own_s: dict[psutil.Process, float] = {}  # equal by number and start time
-
-    @classmethod
-    def read(cls) -> _Used:
-        used = cls(_Spent.read())
-        processes = [psutil.Process()]
-        with suppress(*_UNREADABLE):
-            processes += processes[0].children(recursive=True)
-        for process in processes:
-            with suppress(*_UNREADABLE):
-                spent = process.cpu_times()
-                used.own_s[process] = spent.user + spent.system
-                used.own_bytes += process.memory_info().rss
-        return used
-
-
-class _Spent:
-    """Time of the processors that this process may use, and of its groups that have a quota.
-
-    Created without a reading, it is the start of the system.
-    """
-
-    def __init__(self) -> None:
-        self.at_s = self.all_s = self.busy_s = 0.0
-        self.processors = 1.0  # that this process may use, or the smallest quota
-        self.groups: dict[Path, tuple[float, float]] = {}  # quota in processors, and seconds used
-
-    @classmethod
-    def read(cls) -> _Spent:
-        spent, usable = cls(), usable_processors()
-        spent.at_s = time.monotonic()
-        spent.all_s, spent.busy_s = _system_s(usable)
-        spent.processors = float(len(usable))
-        for group, processors in quotas().items():
-            spent.processors = min(spent.processors, processors)
-            with suppress(OSError, ValueError):
-                used_s = group_value(group / "cpu.stat", "usage_usec") / 1e6
-                spent.groups[group] = processors, used_s
-        return spent
-
-    def busy_since(self, began: _Spent) -> float:
-        """Return the busy share since `began`; 1 if no time passed.
-
-        It is the largest one of the processors and of each quota: other containers may use up the
-        quota of a pod, and other programs the processors, before an own quota is used up.
-        """
-        all_s, elapsed_s = self.all_s - began.all_s, max(1e-3, self.at_s - began.at_s)
-        if all_s <= 0:
-            return 1.0
-        shares = [(self.busy_s - began.busy_s) / all_s]
-        for group, (processors, used_s) in self.groups.items():
-            _, before_s = began.groups.get(group, (0.0, 0.0))
-            shares.append((used_s - before_s) / (processors * elapsed_s))
-        return min(1.0, max(shares))
-
-
-def _system_s(usable: set[int]) -> tuple[float, float]:
-    """Return the seconds of usable processors since the system's start, and the busy ones."""
-    each = [psutil.cpu_times()]
-    if len(usable) < (os.cpu_count() or 1):
-        numbered = psutil.cpu_times(percpu=True)
-        if max(usable) < len(numbered):  # else the system numbers them in another way
-            each = [numbered[number] for number in usable]
-    all_s = busy_s = 0.0
-    for times in each:
-        one_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-        all_s += one_s
-        busy_s += one_s - times.idle - getattr(times, "iowait", 0.0)
-    return all_s, busy_s
-
-
-def room_for_tabs() -> int:
-    """Return the number of further tabs that the memory has room for; below 0: too many."""
-    try:
-        total, free = _memory()
-    except _UNREADABLE:
-        return -MOST
-    spare = free - 2 * Machine(free_bytes=free, total_bytes=total).least_bytes
-    return int(spare / TAB_BYTES)
-
-
-def _memory() -> tuple[float, float]:
-    """Return total and free memory in bytes, of the machine or of the narrowest group's limit."""
-    found = psutil.virtual_memory()
-    machine = float(found.total)
-    total, free = machine, float(found.available)
-    for folder, limit, usage, cached in _GROUP_FILES:
-        for group in groups(folder):
-            with suppress(OSError, ValueError):  # no such system, or no limit ("max")
-                most = float((group / limit).read_text())
-                if most < machine:
-                    used = float((group / usage).read_text())
-                    used -= group_value(group / "memory.stat", cached)
-                    total, free = min(total, most), min(free, max(0.0, most - used))
-    return total, free

@@ -18,6 +18,8 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from engine.model.machine_load import Machine
+
 MOST: Final = 16  # as of a given number
 START: Final = 3  # the default of a given number
 
@@ -30,7 +32,6 @@ CUT_FROM: Final = 1.5
 SLACK_S: Final = 0.02  # page times that differ by less are alike
 SLOW_S: Final = 20.0  # between the two for so long: a cut tests whether the number is the cause
 FAILING_FROM: Final = 0.1  # share of failures beyond the usual one
-FULL_FROM: Final = 0.95  # share of the processors in use
 FIRST_PAUSE_S, LAST_PAUSE_S = 60.0, 600.0  # until a number that was too much is tried again
 MEMORY_S: Final = 15.0  # between two cuts for memory: unused tabs are closed meanwhile
 _FEWEST_PAGES: Final = 5  # of a median
@@ -52,36 +53,6 @@ class Interval(NamedTuple):
     @property
     def failed_share(self) -> float:
         return self.failed / max(1, self.pages + self.failed)
-
-
-class Machine(NamedTuple):
-    """The machine, or what a container may use of it.
-
-    `cpu` and `own_cpu` (of this process and its browsers) are busy shares of its processors;
-    `tab_bytes` is what one more tab takes.
-    """
-
-    cpu: float = 0.0
-    own_cpu: float = 0.0
-    free_bytes: float = math.inf
-    total_bytes: float = math.inf
-    tab_bytes: float = 0.0
-
-    @property
-    def least_bytes(self) -> float:
-        """Free memory below which the number is cut; twice as much is left free by a raise."""
-        return min(max(self.total_bytes / 20, 128e6), 1e9)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the processors are the limit, and not by other programs' work."""
-        return self.cpu >= FULL_FROM and self.own_cpu >= self.cpu / 2
-
-    @property
-    def room(self) -> int:
-        """The number of further tabs that the memory has room for."""
-        spare = self.free_bytes - 2 * self.least_bytes
-        return MOST if math.isinf(spare) else max(0, int(spare // max(1.0, self.tab_bytes)))
 
 
 class _Limit(NamedTuple):
