@@ -6,13 +6,16 @@
 // response. No page is at rest while a request of its own is pending that was sent less than
 // `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
 // content may still arrive, nor, for a shorter one, while it uses IndexedDB, nor for `frameMs` while
-// it has a new frame: the engine reports the request for a frame's document, but not at once.
+// it has a new frame: the engine reports the request for a frame's document, but not at once. Nor,
+// for `COMPUTES_MS` after its last text, while its scripts compute.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
+  const COMPUTES_MS = 5_000; // without new text; on a busy machine a second of work takes so long
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
+  const SOON_MS = 10; // until the scripts of a page are at rest
   const QUIET_MS = 40; // after the last change, as of the scripts that wait for the load event
   const MOST = 5_000;
   const MOST_FRAMES = 50;
@@ -182,14 +185,16 @@
     // A request or a timer may change the page, and a navigation replaces it.
     const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using
       || connections > 0 || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
-    // Scripts may compute in short steps, between which nothing can be seen.
+    // Scripts may compute in short steps, as frameworks do, between which nothing can be seen. The
+    // browser calls back when no step is due; in a hidden page it may take many seconds.
+    const rests = () => restedAt > last || page("hidden");
     const askForRest = () => {
-      if (asksForRest) return;
+      if (asksForRest || rests()) return;
       asksForRest = true;
       requestIdleCallback(() => {
         asksForRest = false;
         restedAt = performance.now();
-        const told = isOver ? null : tell("");
+        const told = ask.reportsIdle && !isOver ? tell("") : null;
         if (told !== null) judge(told);
       });
     };
@@ -197,7 +202,7 @@
       if (!ask.reportsIdle || wasIdle) return;
       const now = ![told, ...told.inner].some(goesOnLater) && !addsFrame() && !(idle && last > idleAt);
       if (now === idle) return;
-      if (now && restedAt <= last) return askForRest();
+      if (now && !rests()) return askForRest();
       idle = now;
       if (idle) idleAt = performance.now();
       else wasIdle = true;
@@ -257,6 +262,7 @@
       if (left() <= 0) return end(false);
       const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
       const still = ask.settleMs - (performance.now() - last);
+      askForRest();
       if (still > 0 && (!ask.reportsIdle || wasIdle)) return wait(still);
       if (still > 0) {
         const early = QUIET_MS - (performance.now() - last);
@@ -300,6 +306,7 @@
         judge(told);
         return wait(missing);
       }
+      if (!rests() && performance.now() - saidAt < COMPUTES_MS) return wait(SOON_MS);
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
       const hoped = !isShowing && due !== null && due < ask.requestMs;

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.browser.direct import pushed
 from engine.browser.page import extraction_options
 from engine.browser.page.request_queue import RequestQueue
 from engine.pages.fetch import IdleState, PageOptions
@@ -599,3 +600,75 @@ async def test_a_page_that_clears_all_timers_comes_to_rest(
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=30_000, fresh=True))
     assert (page.text, page.settled) == ("words", True)
+
+
+# Scripts that compute in short steps, as frameworks do, before they show or ask for anything.
+STEPS = """
+const busy = ms => { for (const from = performance.now(); performance.now() - from < ms;); };
+const inSteps = (number, then) => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => { busy(5); if (--number) port2.postMessage(0); else then() };
+  port2.postMessage(0);
+};
+const ask = () => fetch('/data').then(a => a.text()).then(t => root.append(t));
+const show = () => root.append('words');
+"""
+COMPUTING = {
+    "shows": late(f"{STEPS} root.append('head '); onload = () => inSteps(180, show)"),
+    "asks": f"{PROSE}{late('')}<script>{STEPS} onload = () => inSteps(80, ask)</script>",
+    "asks at last": f"{PROSE}{late('')}<script>{STEPS} onload = () => inSteps(180, ask)</script>",
+    "in one step": f"{PROSE}{late('')}<script>{STEPS} onload = () => setTimeout(() => {{ busy(400);"
+    " inSteps(10, ask) })</script>",
+    "in a frame": f"{PROSE}<iframe src=/inner></iframe>",
+}
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+async def test_a_page_whose_scripts_compute_is_not_at_rest(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
+) -> None:
+    pages["/data"] = Answer(b"words", 200, "text/plain", delay_s=0.3)
+    pages["/inner"] = COMPUTING["asks"]
+    async with browsing(pages.url, direct=direct) as made:
+        for name, page in COMPUTING.items():
+            pages[f"/{name.replace(' ', '-')}"] = page
+            with subtests.test(name):
+                found = await made.fetcher.fetch(f"{pages.url}/{name.replace(' ', '-')}", PATIENT)
+                assert ("words" in found.text, found.settled) == (True, True)
+
+
+async def test_scripts_that_compute_for_ever_hold_up_their_page_for_a_while(
+    browsing: Making, pages: Pages
+) -> None:
+    for_ever = "const on = () => inSteps(9_999, on); onload = on"
+    pages["/written"] = late(f"{STEPS} show(); {for_ever}")
+    pages["/marked-up"] = f"{PROSE}{late('')}<script>{STEPS} {for_ever}</script>"
+    async with browsing(pages.url) as made:
+        for path in ("/written", "/marked-up"):
+            page = await made.fetcher.fetch(pages.url + path, PATIENT)
+            assert page.settled
+            assert 5_000 <= page.render_ms < 60_000
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+async def test_scripts_at_rest_hold_up_no_page(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, direct: bool
+) -> None:
+    usual = extraction_options.taking_script()
+    patient = usual.replace("COMPUTES_MS = 5_000;", "COMPUTES_MS = 90_000;")
+    assert patient != usual
+    for module in (extraction_options, pushed):
+        monkeypatch.setattr(module, "taking_script", lambda: patient)
+    moves = "<style>@keyframes k { to { margin-left: 9px } } p { animation: k 1s infinite }</style>"
+    pages["/words"] = late("root.append('words')")
+    pages["/moves"] = f"{moves}{PROSE}{late('')}"
+    pages["/paints"] = late(f"{STEPS} show(); const on = () => requestAnimationFrame(on); on()")
+    pages["/numb"] = Answer(
+        f"<!doctype html>{PROSE}{late('')}".encode(),
+        headers=(("Content-Security-Policy", "sandbox"),),
+    )
+    async with browsing(pages.url, direct=direct) as made:
+        for path in ("/words", "/moves", "/paints", "/numb"):
+            page = await made.fetcher.fetch(pages.url + path, PATIENT)
+            assert page.settled
+            assert page.render_ms < 60_000
