@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final, TypeVar
@@ -38,7 +38,7 @@ from engine.model.addresses import address_of
 from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
 from engine.model.errors import BrowserGone, EngineError, PageError, TaskFailed
-from engine.pages.fetch import EngineName, Fetched, PageOptions
+from engine.pages.fetch import EngineName, Fetched, OnIdle, PageOptions
 
 # Beyond the time limit of a page, for a connection, the worker's own margin, and the way there and
 # back. The unit of a page ends it 10 s after its time limit; a worker that hangs is noticed before.
@@ -97,6 +97,10 @@ class ClusterPages:
     def at_once(self) -> int:
         return self._pool.at_once
 
+    @property
+    def most_open(self) -> int:
+        return self._pool.most_open
+
     def views(self, cluster: str) -> list[WorkerView]:
         """Return what is shown of the workers of this task's `cluster`."""
         return self._pool.views(cluster)
@@ -104,7 +108,9 @@ class ClusterPages:
     def room(self) -> AbstractAsyncContextManager[None]:
         return self._pool.room()
 
-    async def fetch(self, engine: EngineName, url: str, options: PageOptions) -> Fetched:
+    async def fetch(
+        self, engine: EngineName, url: str, options: PageOptions, on_idle: OnIdle | None = None
+    ) -> Fetched:
         """Load a page on a worker; to be called in a block of `room`.
 
         Raises:
@@ -112,9 +118,11 @@ class ClusterPages:
             WorkerBusy: it has no room after all.
             PageError, BrowserGone: as `Fetcher.fetch`.
         """
-        request = PageRequest(self._session, self._terms, engine, url, options)
+        is_reported = on_idle is not None
+        request = PageRequest(self._session, self._terms, engine, url, options, is_reported)
         limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + MARGIN_S
-        worker, reply = await self._asked(FETCH, request, limit_s, partial(_page_of, request))
+        load = partial(self._pool.load, operation=FETCH, limit_s=limit_s, on_idle=on_idle)
+        worker, reply = await self._asked(load, request, partial(_page_of, request))
         if reply.failed is not None:
             raise await self._failure(worker, reply.failed, url)
         assert reply.fetched is not None
@@ -132,7 +140,8 @@ class ClusterPages:
         """
         request = bundle_request(self._terms, options)
         limit_s = request.limit_s + START_S + MARGIN_S
-        worker, reply = await self._asked(BUNDLE, request, limit_s, partial(_bundle_of, request))
+        load = partial(self._pool.load, operation=BUNDLE, limit_s=limit_s)
+        worker, reply = await self._asked(load, request, partial(_bundle_of, request))
         if reply.failed is not None:
             raise await self._failure(worker, reply.failed, request.url)
         if reply.unopened is not None and reply.unopened.kind in _UNREACHED:
@@ -143,15 +152,14 @@ class ClusterPages:
 
     async def _asked(
         self,
-        operation: str,
+        load: Callable[[PoolWorker, bytes], Awaitable[object]],
         request: PageRequest | BundleRequest,
-        limit_s: float,
         read: Callable[[object], _Reply],
     ) -> tuple[PoolWorker, _Reply]:
-        """Let a worker do an operation, and return it with its reply, which `read` checks."""
+        """Let a worker `load` a page, and return it with its reply, which `read` checks."""
         worker = self._pool.borrow()
         try:
-            data = await self._pool.load(worker, operation, packed(request), limit_s)
+            data = await load(worker, packed(request))
             if isinstance(data, bytes) and len(data) > _OFF_LOOP_BYTES:
                 reply = await asyncio.to_thread(read, data)
             else:

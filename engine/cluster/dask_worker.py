@@ -21,9 +21,11 @@ from distributed.batched import BatchedSend
 from distributed.comm import Comm, CommClosedError
 from distributed.core import Status
 
-from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES
+from engine.cluster.background import beside
+from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES, report_of
 from engine.cluster.page_server import PageServer
 from engine.cluster.wire import Misbehaviour
+from engine.pages.fetch import IdleState
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +130,9 @@ class Engines:
             return LEAVES if self._leaving.is_set() else server.hello()
 
         async def fetch(comm: Comm, page: bytes = b"") -> Any:
-            return await self._answered(comm, server.fetch(page))
+            states: asyncio.Queue[IdleState] = asyncio.Queue()
+            async with beside(_report(comm, states)):
+                return await self._answered(comm, server.fetch(page, states.put_nowait))
 
         async def bundle(comm: Comm, page: bytes = b"") -> Any:
             return await self._answered(comm, server.bundle(page))
@@ -171,6 +175,16 @@ class Engines:
         if not is_done:
             return LEAVES
         return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
+
+
+async def _report(comm: Comm, states: asyncio.Queue[IdleState]) -> None:
+    """Send the states of a page to its engine, until its reply is there.
+
+    Dask writes a short message as a whole, so that a cancellation cuts none.
+    """
+    with contextlib.suppress(CommClosedError, OSError):
+        while True:
+            await comm.write(report_of(await states.get()))
 
 
 async def run_worker(

@@ -33,10 +33,12 @@ from engine.model.display import display
 from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.documents import charset_named
 from engine.pages.fetch import (
+    IDLE_STATES,
     MAX_HTML_CHARS,
     MAX_LINK_CHARS,
     EngineName,
     Fetched,
+    IdleState,
     PageOptions,
 )
 from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TEXT, MAX_TYPES, RawFacts
@@ -46,6 +48,9 @@ HELLO: Final = "openchrome_hello"  # names of the workers' handlers
 FETCH: Final = "openchrome_fetch"
 BUNDLE: Final = "openchrome_bundle"
 LEAVES: Final = b"leaves"  # instead of a reply, or without a request: the worker ends
+MOST_REPORTS: Final = 100  # about one page, before its reply
+_REPORTS: Final[dict[bytes, IdleState]] = {state.encode(): state for state in IDLE_STATES}
+_LONGEST_REPORT: Final = max(map(len, _REPORTS))
 MOST_REPLY_BYTES: Final = 32 * 1024 * 1024  # of one page
 MOST_REQUEST_BYTES: Final = 1024 * 1024
 
@@ -89,13 +94,18 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class PageRequest(msgspec.Struct, frozen=True):
-    """One page to load. `session` names the fetchers of a task, which `terms` open."""
+    """One page to load. `session` names the fetchers of a task, which `terms` open.
+
+    With `reports` the worker also reports when the page is idle (`reported_state`), and counts it
+    only while it is not.
+    """
 
     session: str
     terms: Terms
     engine: EngineName
     url: str
     options: PageOptions
+    reports: bool = False
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -144,6 +154,18 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 _T = TypeVar("_T")
+
+
+def report_of(state: IdleState) -> bytes:
+    """Return the message by which a worker reports the state of a page that it loads."""
+    return state.encode()
+
+
+def reported_state(message: object) -> IdleState | None:
+    """Return the state of a page of which this message is a report; None: it is none."""
+    if not isinstance(message, bytes) or len(message) > _LONGEST_REPORT:
+        return None
+    return _REPORTS.get(message)
 
 
 def packed(record: msgspec.Struct) -> bytes:

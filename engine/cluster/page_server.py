@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
@@ -19,6 +20,7 @@ from engine.browser import direct
 from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page.bundle_parts import PART_S, Opened, Part, Piece, Taking
+from engine.browser.page.idle_report import IdleReport
 from engine.cluster.background import beside, logged, rounds
 from engine.cluster.bundle_records import (
     CODES,
@@ -36,6 +38,7 @@ from engine.cluster.page_limits import MOST_RETRY_S, clamped
 from engine.cluster.page_records import (
     MOST_MESSAGE_CHARS,
     MOST_REPLY_BYTES,
+    MOST_REPORTS,
     MOST_REQUEST_BYTES,
     PROTOCOL,
     Failed,
@@ -61,7 +64,8 @@ from engine.model.errors import (
     ShuttingDown,
     UnitTimeout,
 )
-from engine.pages.fetch import EngineName, Fetched, Fetcher
+from engine.model.machine_load import TabRoom, most_tabs
+from engine.pages.fetch import EngineName, Fetched, Fetcher, IdleState, OnIdle
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_static
 
 IDLE_S: Final = 120.0  # without a request, after which the fetchers of a task are closed
@@ -73,12 +77,12 @@ OWN_MARGIN_S: Final = 5.0  # beyond the time limit of a page, as the fetchers ha
 
 
 class PageServer:
-    """Loads at most `slots` pages at once. Loop-bound; a context manager."""
+    """Loads at most `slots` pages at once, without idle ones. Loop-bound; a context manager."""
 
     def __init__(self, name: str, slots: int, browser_path: str | None = None) -> None:
         self.name, self.slots = name, slots
         self._browser = BrowserSession(browser_path)
-        self._room = asyncio.Semaphore(slots)
+        self._slots = _Slots(slots)
         self._sessions: dict[str, _Session] = {}
         self._is_closed = False
 
@@ -103,8 +107,10 @@ class PageServer:
         """Return what this worker tells of itself."""
         return packed(Hello(PROTOCOL, VERSION, plain_name(self.name), self.slots))
 
-    async def fetch(self, data: bytes) -> bytes:
+    async def fetch(self, data: bytes, report: OnIdle | None = None) -> bytes:
         """Load the page of a request; every failure is part of the reply.
+
+        `report` is called as by `Fetcher.fetch`, if the request asks for it.
 
         Raises:
             Misbehaviour: the request cannot be decoded.
@@ -113,7 +119,8 @@ class PageServer:
         async with self._slot() as ends_s:
             if ends_s is None:
                 return packed(PageReply(failed=Failed("busy")))
-            reply = await self._reply(request, ends_s)
+            with self._slots.reporting(report if request.reports else None) as on_idle:
+                reply = await self._reply(request, ends_s, on_idle)
         return _packet(reply, request)
 
     async def bundle(self, data: bytes) -> bytes:
@@ -156,23 +163,25 @@ class PageServer:
         ends_s = asyncio.get_running_loop().time() + BUSY_S
         try:
             async with asyncio.timeout_at(ends_s):
-                await self._room.acquire()
+                await self._slots.take()
         except TimeoutError:
             yield None
             return
         try:
             yield None if self._is_closed else ends_s  # Dask closes its connections after that
         finally:
-            self._room.release()
+            self._slots.give_back()
 
-    async def _reply(self, request: PageRequest, ends_s: float) -> PageReply:
+    async def _reply(
+        self, request: PageRequest, ends_s: float, on_idle: OnIdle | None
+    ) -> PageReply:
         session = self._session(request)
         if session is None:
             return PageReply(failed=Failed("busy"))
         with session.used():
             try:
                 if await session.opened(request.engine, ends_s):
-                    found = PageReply(fetched=await session.fetch(request))
+                    found = PageReply(fetched=await session.fetch(request, on_idle))
                 else:
                     found = PageReply(failed=Failed("busy"))
             except EngineError as failed:
@@ -198,12 +207,69 @@ class PageServer:
                 await logged(session.close())
 
 
+class _Slots:
+    """Room for pages of all engines, without those in which nothing happens."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._open = self._idle = 0
+        self._freed = asyncio.Event()
+        self._room = TabRoom()
+
+    async def take(self) -> None:
+        """Wait until there is room for a page, and take it."""
+        while self._open - self._idle >= self._number:
+            self._freed.clear()
+            await self._freed.wait()
+        self._open += 1
+
+    def give_back(self) -> None:
+        self._open -= 1
+        self._freed.set()
+
+    @contextlib.contextmanager
+    def reporting(self, on_idle: OnIdle | None) -> Iterator[OnIdle | None]:
+        """Yield what a fetcher calls about one page, which takes no room while it is idle.
+
+        The engine learns of it by `on_idle`, unless this machine has no room for a further page.
+        """
+        if on_idle is None:
+            yield None
+            return
+        report = IdleReport()
+        report.begin(partial(self._count_idle, on_idle))
+        left = MOST_REPORTS // 2  # as each is followed by another state
+
+        def record(state: IdleState) -> None:
+            nonlocal left
+            if state == "idle":
+                if not left or not self._may_leave_out():
+                    return
+                left -= 1
+            report.record(state)
+
+        try:
+            yield record
+        finally:
+            report.end()
+
+    def _may_leave_out(self) -> bool:
+        """Return whether a further page has room while another one is idle."""
+        self._room.look(self._open, time.monotonic())
+        return self._number + self._idle < min(self._room.most, most_tabs(self._number))
+
+    def _count_idle(self, on_idle: OnIdle, state: IdleState) -> None:
+        self._idle += 1 if state == "idle" else -1
+        self._freed.set()
+        on_idle(state)
+
+
 class _Session:
     """The fetchers of one task, each opened on first use, and its egress policy."""
 
     def __init__(self, terms: Terms, browser: BrowserSession, slots: int) -> None:
         self._terms, self._browser = terms, browser
-        self._pages = max(1, min(terms.pages, slots))
+        self._pages = min(most_tabs(max(1, terms.pages)), most_tabs(slots))
         self._stack = AsyncExitStack()
         self._fetchers: dict[EngineName, Fetcher] = {}
         self._browser_options: FetcherOptions | None = None
@@ -252,12 +318,12 @@ class _Session:
             opening.result()
         return bool(done)
 
-    async def fetch(self, request: PageRequest) -> Fetched:
+    async def fetch(self, request: PageRequest, on_idle: OnIdle | None) -> Fetched:
         """Load the page with an opened fetcher; raises as `Fetcher.fetch`, and TimeoutError."""
         options = request.options
         limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + OWN_MARGIN_S
         async with asyncio.timeout(limit_s):
-            return await self._fetchers[request.engine].fetch(request.url, options)
+            return await self._fetchers[request.engine].fetch(request.url, options, on_idle)
 
     async def close(self) -> None:
         openings = list(self._openings.values())

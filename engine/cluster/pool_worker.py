@@ -156,6 +156,7 @@ class PoolWorker:
     `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
     `is_wrong`: that was not a lost connection; `has_left`: the worker ended in an orderly way.
     `busy_s` is its last pause for lack of room.
+    `idle_pages` counts those of the pages in progress in which nothing happens.
     `unreached` counts the pages in a row whose host it did not reach, and `unreached_from` is the
     number of pages that the pool had loaded before them.
     """
@@ -166,6 +167,7 @@ class PoolWorker:
     is_live: bool = False
     is_listed: bool = True
     flying: int = 0
+    idle_pages: int = 0
     borrowed: int = 0
     away_until_s: float = 0.0
     strikes: int = 0

@@ -149,9 +149,20 @@ class Wire:
             WireError: there is no answer within `limit_s` seconds.
         """
         message = {"op": operation, "reply": True, "serializers": ["msgpack"], **fields}
+        return await self._answer(message, limit_s, most_bytes, expect)
+
+    async def more(self, limit_s: float, most_bytes: int) -> bytes:
+        """Return the next message about the request of the last call; raises as `call`."""
+        found: bytes = await self._answer(None, limit_s, most_bytes, bytes)
+        return found
+
+    async def _answer(
+        self, message: Mapping[str, Any] | None, limit_s: float, most_bytes: int, expect: Any
+    ) -> Any:
         try:
             async with asyncio.timeout(limit_s):
-                await self._send(message)
+                if message is not None:
+                    await self._send(message)
                 return await self._read(most_bytes, expect)
         except TimeoutError:
             self.abort()

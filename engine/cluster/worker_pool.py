@@ -12,10 +12,12 @@ import contextlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from engine.browser.page.idle_report import IdleReport
 from engine.cluster.background import Tasks, beside, rounds
 from engine.cluster.cluster_address import (
     ClusterAddress,
@@ -27,14 +29,18 @@ from engine.cluster.page_records import (
     HELLO,
     LEAVES,
     MOST_REPLY_BYTES,
+    MOST_REPORTS,
     Hello,
     check_hello,
+    reported_state,
     unpacked,
 )
 from engine.cluster.pool_worker import Listed, PoolWorker, listed_workers
 from engine.cluster.wire import CONNECT_S, Misbehaviour, NoHandshake, Wire, WireError
 from engine.model.cluster_workers import WorkerView
 from engine.model.errors import BrowserFailed, EngineError
+from engine.model.machine_load import most_tabs
+from engine.pages.fetch import IdleState, OnIdle
 
 LOOK_S: Final = 1.0  # between two looks at the scheduler's list
 LAST_PAUSE_S: Final = 5.0  # between two tries to reach a scheduler that is away
@@ -54,6 +60,7 @@ MOST_PLACES: Final = 10_000
 GONE_S: Final = 60.0  # a worker that has left the cluster is shown as lost so long
 _MOST_LIST_BYTES: Final = 16 * 1024 * 1024
 _MOST_HELLO_BYTES: Final = 4_096
+_MOST_BYTES: Final = MOST_REPLY_BYTES + 64  # of the message with a reply
 
 Tell = Callable[..., Awaitable[None]]
 """Writes news into the task's event log: a sentence, and facts by name.
@@ -75,6 +82,7 @@ class WorkerPool:
 
     Attributes:
         at_once: the number of pages that the live workers load at the same time; at least one.
+        most_open: the number of pages that they may have open, with those that are idle.
         is_scheduler_away: it did not answer the last look.
     """
 
@@ -96,7 +104,7 @@ class WorkerPool:
         self._greetings = Tasks()
         self._loaded = 0  # pages of all workers
         self._last_loaded: dict[str, int] = {}  # that number at the last page of each host
-        self.at_once = 1
+        self.at_once = self.most_open = 1
         self._failure: EngineError | None = None  # of the event log
 
     @contextlib.asynccontextmanager
@@ -170,10 +178,18 @@ class WorkerPool:
         self._flying -= 1
         await self._notify()
 
-    async def load(self, worker: PoolWorker, operation: str, page: bytes, limit_s: float) -> Any:
+    async def load(
+        self,
+        worker: PoolWorker,
+        page: bytes,
+        operation: str,
+        limit_s: float,
+        on_idle: OnIdle | None = None,
+    ) -> Any:
         """Let a worker do its operation for a page within `limit_s` seconds.
 
-        Returns its reply, which is untrusted.
+        Returns its reply, which is untrusted. `on_idle` is called as by `Fetcher.fetch`; while the
+        page is idle the worker has room for another one.
 
         Raises:
             NotReached: there is no connection.
@@ -192,10 +208,28 @@ class WorkerPool:
                 raise
             except WireError as failed:
                 raise NotReached(str(failed)) from failed
-        left_s = round(max(0.0, ends_s - time.monotonic()), 1)
-        reply = await _called(wire, operation, {"page": page}, left_s, MOST_REPLY_BYTES + 64)
+        report = IdleReport()
+        report.begin(None if on_idle is None else partial(self._count_idle, worker, on_idle))
+        try:
+            reply = await _called(wire, operation, {"page": page}, _left_s(ends_s), _MOST_BYTES)
+            for _ in range(MOST_REPORTS):
+                if (state := reported_state(reply)) is None:
+                    break
+                report.record(state)
+                await self._notify()
+                reply = _unless_leaving(wire, await wire.more(_left_s(ends_s), _MOST_BYTES))
+            # After too many reports the next one is the reply, which is refused as a wrong record.
+        except BaseException:
+            wire.abort()
+            raise
+        finally:
+            report.end()
         worker.idle.append(wire)
         return reply
+
+    def _count_idle(self, worker: PoolWorker, on_idle: OnIdle, state: IdleState) -> None:
+        worker.idle_pages += 1 if state == "idle" else -1
+        on_idle(state)
 
     def answered(self, worker: PoolWorker) -> None:
         """Note that a worker gave the result of a page, or the page's own failure."""
@@ -277,8 +311,9 @@ class WorkerPool:
 
     def _count(self) -> None:
         """Count the pages at once anew; to be called whenever a worker becomes live or not."""
-        live = (min(self._each, one.slots) for one in self._workers.values() if one.is_live)
+        live = [min(self._each, one.slots) for one in self._workers.values() if one.is_live]
         self.at_once = max(1, sum(live))
+        self.most_open = max(1, sum(map(most_tabs, live)))
 
     def _usable(self) -> list[PoolWorker]:
         now_s = time.monotonic()
@@ -307,7 +342,10 @@ class WorkerPool:
             self._changed.notify_all()
 
     def _room(self, worker: PoolWorker) -> int:
-        return min(self._each, worker.slots) - worker.flying
+        """Return the number of further pages of a worker: idle ones are not counted."""
+        at_once = min(self._each, worker.slots)
+        further = min(worker.idle_pages, most_tabs(at_once) - at_once)
+        return at_once + further - worker.flying
 
     def _expect_a_browser(self) -> None:
         known = self._workers.values()
@@ -469,10 +507,19 @@ async def _called(
     reply = await wire.unrequested()
     if reply != LEAVES:
         reply = await wire.call(operation, fields, limit_s, most_bytes)
+    return _unless_leaving(wire, reply)
+
+
+def _unless_leaving(wire: Wire, reply: Any) -> Any:
+    """Return the reply of a worker. Raises HasLeft, if it ends."""
     if reply == LEAVES:
         wire.abort()
         raise HasLeft("it left the cluster")
     return reply
+
+
+def _left_s(ends_s: float) -> float:
+    return round(max(0.0, ends_s - time.monotonic()), 1)
 
 
 async def _listed(wire: Wire) -> dict[str, Listed]:

@@ -415,7 +415,7 @@ class Loader:
     async def _by(self, engine: EngineName, url: str, *, fresh: bool = False) -> Fetched:
         options = msgspec.structs.replace(self._options, fresh=True) if fresh else self._options
         if self.workers is not None:
-            return await self.workers.fetch(engine, url, options)
+            return await self.workers.fetch(engine, url, options, self._on_idle)
         fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
         return await fetcher.fetch(url, options, self._on_idle)
 

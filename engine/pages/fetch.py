@@ -291,6 +291,11 @@ class PageWorkers(Protocol):
         """The number of pages that they load at the same time now; at least one."""
         ...
 
+    @property
+    def most_open(self) -> int:
+        """The number of pages that they may have open now, with those that are idle."""
+        ...
+
     def room(self) -> AbstractAsyncContextManager[None]:
         """Wait until one of them has room for a page, and keep it during the block.
 
@@ -299,7 +304,9 @@ class PageWorkers(Protocol):
         """
         ...
 
-    async def fetch(self, engine: EngineName, url: str, options: PageOptions) -> Fetched:
+    async def fetch(
+        self, engine: EngineName, url: str, options: PageOptions, on_idle: OnIdle | None = None
+    ) -> Fetched:
         """Load `url` as `Fetcher.fetch` does; to be called in a block of `room`.
 
         Raises:

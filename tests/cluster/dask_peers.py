@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES
+from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES, report_of
 from engine.cluster.page_server import PageServer
+from engine.pages.fetch import IdleState
 from tests.support.ports import free_port
 
 HEAD = struct.Struct("=QQQ")
@@ -32,6 +33,8 @@ def message(value: object) -> bytes:
 
 class Peer:
     """A server of Dask on a free port. An operation's answer is its raw bytes; None: hang up.
+
+    What it is asked has a function `send` for messages before the answer.
 
     It keeps its port from `start` until `close`, also while it is stopped.
     """
@@ -113,6 +116,7 @@ class Peer:
     async def _answer(self, asked: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         operation = asked["op"]
         self.calls.append(operation)
+        asked["send"] = lambda value: writer.write(message(value))
         answer = self.operations.get(operation)
         found = message(None) if answer is None else await answer(asked)
         if found is not None:
@@ -152,7 +156,10 @@ class Cluster:
             return message(server.hello())
 
         async def fetch(asked: dict[str, Any]) -> bytes:
-            return message(await server.fetch(asked["page"]))
+            def report(state: IdleState) -> None:
+                asked["send"](report_of(state))
+
+            return message(await server.fetch(asked["page"], report))
 
         async def bundle(asked: dict[str, Any]) -> bytes:
             return message(await server.bundle(asked["page"]))

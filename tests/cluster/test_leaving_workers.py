@@ -141,7 +141,7 @@ async def test_a_page_is_not_sent_to_a_worker_that_leaves() -> None:
             await workers.scheduler.stop()
             await one.leave()
             with pytest.raises(worker_pool.HasLeft):
-                await pool.load(worker, FETCH, b"", 60.0)
+                await pool.load(worker, b"", FETCH, 60.0)
             await pool.give_back(worker)
         assert FETCH not in one.calls
 

@@ -80,7 +80,7 @@ async def test_a_lost_worker_tells_why_and_when_it_is_tried_again(
             await peer.stop()
             await pool.give_back(worker)
             with pytest.raises(WireError) as failed:
-                await pool.load(worker, FETCH, b"", 60.0)
+                await pool.load(worker, b"", FETCH, 60.0)
             await pool.lost(worker, failed.value)
             (lost,) = pool.views("c")
             assert lost.state == "lost"
@@ -177,7 +177,7 @@ async def test_a_connection_that_hangs_counts_as_time_of_the_page() -> None:
         port = mute.sockets[0].getsockname()[1]
         worker = PoolWorker(cluster_address(f"tcp://127.0.0.1:{port}"), "mute")
         with pytest.raises(NotReached, match=r"within 0\.2 s"):
-            await pool_of("tcp://127.0.0.1:1").load(worker, FETCH, b"", 0.2)
+            await pool_of("tcp://127.0.0.1:1").load(worker, b"", FETCH, 0.2)
 
 
 async def test_without_a_browser_is_a_state_of_its_own() -> None:

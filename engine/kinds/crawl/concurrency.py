@@ -17,7 +17,6 @@ from engine.kinds.context import Context
 from engine.kinds.crawl.concurrency_rule import (
     BUSY_FROM,
     MOST,
-    START,
     ConcurrencyRule,
     Interval,
     Reason,
@@ -79,7 +78,9 @@ class Concurrency:
         self._idle = 0  # pages in which nothing happens
         self._counts_all = False  # of an automatic number, after the first refusal
         # Pages that must stay idle before further ones load; below 0: those that did since.
-        self._to_stay = FIRST_A_PAGE * (START if given == AUTO else given)
+        self._to_stay = STAY_IDLE
+        if workers is None:
+            self._to_stay = FIRST_A_PAGE * self.at_once
         self._room = TabRoom()
         self._waiting = 0  # workers without a page to load
         self._restart()
@@ -98,14 +99,15 @@ class Concurrency:
     def number(self) -> int:
         """The number of pages that may be open."""
         further = 0 if self._counts_all else min(self._idle, max(0, -self._to_stay))
-        most = min(self._room.most, most_tabs(self.at_once), most_tabs(self._given))
+        if self._elsewhere is not None:  # each worker measures its own machine
+            most = self._elsewhere.most_open
+        else:
+            most = min(self._room.most, most_tabs(self.at_once), most_tabs(self._given))
         return max(self.at_once, min(self.at_once + further, most))
 
     @property
     def counts_idle(self) -> bool:
         """Whether more pages may load while others are idle."""
-        if self._elsewhere is not None:
-            return False
         return self._given == AUTO or most_tabs(self._given) > self._given
 
     def count_idle(self, state: IdleState) -> None:
@@ -119,7 +121,8 @@ class Concurrency:
             self._wait_for_others()
         elif state == "over":
             self._to_stay -= 1
-        self._room.look(self.workers, self._ctx.monotonic())
+        if self._elsewhere is None:
+            self._room.look(self.workers, self._ctx.monotonic())
 
     def _wait_for_others(self) -> None:
         """Let further pages load only after a number of pages that begin from now on."""
