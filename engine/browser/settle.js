@@ -7,11 +7,10 @@
 // `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
 // content may still arrive, nor, for a shorter one, while it uses IndexedDB, nor for `frameMs` while
 // it has a new frame: the engine reports the request for a frame's document, but not at once. Nor,
-// for `COMPUTES_MS` after its last text, while its scripts compute.
+// for `computesMs` in all, while its scripts compute.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
-  const COMPUTES_MS = 5_000; // without new text; on a busy machine a second of work takes so long
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
@@ -159,6 +158,9 @@
     let idleAt = 0;
     let restedAt = began; // when the page's scripts had nothing to do
     let asksForRest = false;
+    let computedAt = began; // when no step of the page's scripts was due
+    let asksForSteps = false;
+    let computesAt = null; // since when nothing but such steps holds up the page
     let isOver = false;
     let wasIdle = false; // and went on by itself: it may do so again
     let framedAt = null; // when a document of a frame was first waited for
@@ -185,16 +187,26 @@
     // A request or a timer may change the page, and a navigation replaces it.
     const goesOnLater = ({ due, again, connections, using, outliving, ago }) => again || using
       || connections > 0 || outliving > 0 || ago.left !== null || (due !== null && due <= ask.settleMs + ask.requestMs);
-    // Scripts may compute in short steps, as frameworks do, between which nothing can be seen. The
-    // browser calls back when no step is due; in a hidden page it may take many seconds.
-    const rests = () => restedAt > last || page("hidden");
+    // Scripts may compute in short steps, as frameworks do, between which nothing can be seen. A
+    // task of low priority runs when no step is due, also between the frames of an animation. In a
+    // hidden page it may take many seconds.
+    const hasSteps = () => computedAt <= last && !page("hidden");
+    const askForSteps = () => {
+      if (asksForSteps || !hasSteps()) return;
+      asksForSteps = true;
+      scheduler.postTask(() => {
+        asksForSteps = false;
+        computedAt = performance.now();
+      }, { priority: "background" });
+    };
+    // The browser calls back when it has nothing to do either.
     const askForRest = () => {
-      if (asksForRest || rests()) return;
+      if (asksForRest) return;
       asksForRest = true;
       requestIdleCallback(() => {
         asksForRest = false;
         restedAt = performance.now();
-        const told = ask.reportsIdle && !isOver ? tell("") : null;
+        const told = isOver ? null : tell("");
         if (told !== null) judge(told);
       });
     };
@@ -202,7 +214,7 @@
       if (!ask.reportsIdle || wasIdle) return;
       const now = ![told, ...told.inner].some(goesOnLater) && !addsFrame() && !(idle && last > idleAt);
       if (now === idle) return;
-      if (now && !rests()) return askForRest();
+      if (now && restedAt <= last) return askForRest();
       idle = now;
       if (idle) idleAt = performance.now();
       else wasIdle = true;
@@ -262,7 +274,7 @@
       if (left() <= 0) return end(false);
       const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
       const still = ask.settleMs - (performance.now() - last);
-      askForRest();
+      askForSteps();
       if (still > 0 && (!ask.reportsIdle || wasIdle)) return wait(still);
       if (still > 0) {
         const early = QUIET_MS - (performance.now() - last);
@@ -306,7 +318,10 @@
         judge(told);
         return wait(missing);
       }
-      if (!rests() && performance.now() - saidAt < COMPUTES_MS) return wait(SOON_MS);
+      if (hasSteps()) {
+        computesAt ??= performance.now();
+        if (performance.now() - computesAt < ask.computesMs) return wait(SOON_MS);
+      }
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
       const hoped = !isShowing && due !== null && due < ask.requestMs;

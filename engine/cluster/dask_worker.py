@@ -130,9 +130,7 @@ class Engines:
             return LEAVES if self._leaving.is_set() else server.hello()
 
         async def fetch(comm: Comm, page: bytes = b"") -> Any:
-            states: asyncio.Queue[IdleState] = asyncio.Queue()
-            async with beside(_report(comm, states)):
-                return await self._answered(comm, server.fetch(page, states.put_nowait))
+            return await self._answered(comm, _fetched(comm, server, page))
 
         async def bundle(comm: Comm, page: bytes = b"") -> Any:
             return await self._answered(comm, server.bundle(page))
@@ -171,10 +169,18 @@ class Engines:
             self._loading.pop(comm).set_result(None)
         if loading.cancelled() if is_done else gone.is_set():
             return Status.dont_reply
-        comm.stream.set_close_callback(None)
+        if comm.stream is not None:  # Dask forgets a closed one
+            comm.stream.set_close_callback(None)
         if not is_done:
             return LEAVES
         return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
+
+
+async def _fetched(comm: Comm, server: PageServer, page: bytes) -> bytes:
+    """Load a page, and report its states meanwhile."""
+    states: asyncio.Queue[IdleState] = asyncio.Queue()
+    async with beside(_report(comm, states)):
+        return await server.fetch(page, states.put_nowait)
 
 
 async def _report(comm: Comm, states: asyncio.Queue[IdleState]) -> None:

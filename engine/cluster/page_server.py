@@ -269,7 +269,7 @@ class _Session:
 
     def __init__(self, terms: Terms, browser: BrowserSession, slots: int) -> None:
         self._terms, self._browser = terms, browser
-        self._pages = min(most_tabs(max(1, terms.pages)), most_tabs(slots))
+        self._pages = most_tabs(max(1, min(terms.pages, slots)))
         self._stack = AsyncExitStack()
         self._fetchers: dict[EngineName, Fetcher] = {}
         self._browser_options: FetcherOptions | None = None

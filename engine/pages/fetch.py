@@ -109,7 +109,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     A page is at rest when its load event has fired, neither DOM nor resources have changed for
     `settle_ms`, and no request of its own younger than 10 s is pending. A page written by scripts
     must also have been stable for 500 ms, and one that shows neither text nor image waits for its
-    timers too. While its scripts compute, it is not at rest for 5 s after its last text. Loading
+    timers too. While its scripts compute, it is not at rest, for 5 s at the most. Loading
     also ends when the selector `wait_for` matches, or at `timeout_ms`. `settled` is false if the
     page was still waiting then. `raw` requests the body's bytes of any content type in
     `Fetched.body`, with the static engine only. `max_text` is in characters.

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from engine.browser.direct import pushed
 from engine.browser.page import extraction_options
 from engine.browser.page.request_queue import RequestQueue
 from engine.pages.fetch import IdleState, PageOptions
@@ -640,7 +639,7 @@ async def test_a_page_whose_scripts_compute_is_not_at_rest(
 async def test_scripts_that_compute_for_ever_hold_up_their_page_for_a_while(
     browsing: Making, pages: Pages
 ) -> None:
-    for_ever = "const on = () => inSteps(9_999, on); onload = on"
+    for_ever = "const on = () => { root.append(' more'); inSteps(180, on) }; onload = on"
     pages["/written"] = late(f"{STEPS} show(); {for_ever}")
     pages["/marked-up"] = f"{PROSE}{late('')}<script>{STEPS} {for_ever}</script>"
     async with browsing(pages.url) as made:
@@ -654,11 +653,7 @@ async def test_scripts_that_compute_for_ever_hold_up_their_page_for_a_while(
 async def test_scripts_at_rest_hold_up_no_page(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, direct: bool
 ) -> None:
-    usual = extraction_options.taking_script()
-    patient = usual.replace("COMPUTES_MS = 5_000;", "COMPUTES_MS = 90_000;")
-    assert patient != usual
-    for module in (extraction_options, pushed):
-        monkeypatch.setattr(module, "taking_script", lambda: patient)
+    monkeypatch.setattr(extraction_options, "COMPUTES_MS", 90_000)
     moves = "<style>@keyframes k { to { margin-left: 9px } } p { animation: k 1s infinite }</style>"
     pages["/words"] = late("root.append('words')")
     pages["/moves"] = f"{moves}{PROSE}{late('')}"

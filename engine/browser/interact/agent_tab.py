@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from playwright.async_api import Error
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Dialog, Frame, Page, Request, Response
 
 SETTLE_MS = 100
+COMPUTES_MS: Final = 2_000  # of a page that computes without end, for each action
 GRACE_S = 2.0
 CLOSE_S = 2.0
 MOST_DIALOGS = 10
@@ -202,13 +203,15 @@ class AgentTab:
         """Wait until no navigation is pending and the page is at rest; False at the limit."""
         until = asyncio.get_running_loop().time() + limit_ms / 1000
         written = False
+        limits = extraction_options.settle_limits()
+        limits["computesMs"] = min(COMPUTES_MS, limit_ms // 2)
         while True:
             left_ms = max(0.0, (until - asyncio.get_running_loop().time()) * 1000)
             reply = await self.world.ask(
                 "settle",
                 limitMs=left_ms,
                 settleMs=SETTLE_MS,
-                **extraction_options.settle_limits(),
+                **limits,
                 pending=PENDING,
                 held=self._held.known,
                 written=written,

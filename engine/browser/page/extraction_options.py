@@ -49,6 +49,7 @@ REQUEST_MS: Final = 10_000  # limit for each request that a page makes itself
 READ_MS: Final = 5_000  # after the load event, for IndexedDB, which some pages use without end
 # The page learns of the request of a new frame 10 to 40 ms later, at most 229 on a busy machine.
 FRAME_MS: Final = 300
+COMPUTES_MS: Final = 5_000  # on a busy machine a second of a page's work takes so long
 # A browser grants a site 5 Mi; above this limit a page can store hardly anything.
 MAX_STORED_CHARS: Final = 4 * 1024 * 1024
 TEXTS_OF_AN_ELEMENT: Final = 2  # text nodes an element; a page with more is cut
@@ -79,7 +80,8 @@ def _taking() -> str:
 
 def settle_limits() -> dict[str, int]:
     """Return the limits of `settle.js` that no option changes, in ms."""
-    return {"requestMs": REQUEST_MS, "readMs": READ_MS, "frameMs": FRAME_MS}
+    limits = {"requestMs": REQUEST_MS, "readMs": READ_MS, "frameMs": FRAME_MS}
+    return {**limits, "computesMs": COMPUTES_MS}
 
 
 def extraction_options(
