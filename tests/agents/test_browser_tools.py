@@ -16,6 +16,7 @@ from engine.browser.interact.command_errors import (
     ScriptFailed,
     ToolTimeout,
 )
+from engine.browser.page import extraction_options
 from engine.model.errors import AddressBlocked, InvalidArguments, PageError
 from engine.sample.site import Answer
 from tests.agents.conftest import Desk, Opening
@@ -53,6 +54,22 @@ async def test_a_selector_can_say_when_a_page_is_ready(desk: Opening) -> None:
         answer = await made.call("navigate", url=made.pages.url, wait_for="b")
         assert answer.data["settled"]
         assert await made.read() == "up"
+
+
+async def test_scripts_that_compute_for_ever_hold_up_no_action_for_long(
+    desk: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "COMPUTES_MS", 600_000)  # of a page of a crawl
+    step = (
+        "for (const from = performance.now(); performance.now() - from < 5;); port2.postMessage(0)"
+    )
+    async with desk() as made:
+        made.pages["/"] = (
+            f"<p>words</p><script>const {{ port1, port2 }} = new MessageChannel();"
+            f"port1.onmessage = () => {{ {step} }}; onload = () => port2.postMessage(0)</script>"
+        )
+        answer = await made.call("navigate", url=made.pages.url, timeout_ms=60_000)
+    assert answer.data["settled"]
 
 
 async def test_a_page_that_never_rests_is_there_at_the_limit_and_says_so(desk: Opening) -> None:

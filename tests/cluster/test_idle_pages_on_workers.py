@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ from engine.cluster.page_server import PageServer
 from engine.cluster.pool_worker import PoolWorker
 from engine.cluster.wire import Wire, WireError
 from engine.cluster.worker_pool import WorkerPool
-from engine.kinds.crawl.concurrency import STAY_IDLE
+from engine.kinds.crawl.concurrency import STAY_IDLE, Concurrency
 from engine.model import machine_load
 from engine.model.machine_load import most_tabs
 from engine.pages.fetch import IDLE_STATES, Fetched, IdleState, PageOptions
@@ -40,6 +41,7 @@ from tests.cluster import dask_peers
 from tests.cluster.dask_peers import cluster, message
 from tests.cluster.test_pages_on_workers import crawled, once
 from tests.support.engines import until
+from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
 LATE = "<!doctype html><div id=root></div><script>root.append('words')</script>"
@@ -150,6 +152,25 @@ async def test_idle_pages_count_where_it_must_be(
     assert states == [[], []]
 
 
+def test_a_fetcher_that_ends_with_an_idle_page_leaves_no_count() -> None:
+    slots, states = page_server._Slots(2), list[IdleState]()
+    with contextlib.suppress(TimeoutError), slots.reporting(states.append) as record:
+        assert record is not None
+        record("idle")
+        raise TimeoutError
+    assert (states, slots._idle) == (["idle", "over"], 0)
+
+
+def test_a_page_without_end_of_changes_is_reported_for_a_while() -> None:
+    states: list[IdleState] = []
+    with page_server._Slots(2).reporting(states.append) as record:
+        assert record is not None
+        for _ in range(MOST_REPORTS):
+            record("idle")
+            record("again")
+    assert len(states) == MOST_REPORTS
+
+
 async def test_dask_sends_the_states_of_a_page_before_its_reply(late: tuple[LateSite, str]) -> None:
     _, url = late
     server = PageServer("w", 2)
@@ -253,18 +274,16 @@ async def test_idle_pages_make_room_up_to_a_limit() -> None:
 
 
 async def test_who_waits_for_room_gets_that_of_a_page_that_becomes_idle() -> None:
-    async with one_worker(1) as (worker, pool, lent):
-        pool._each = 2
-        async with pool.room():
-            pool.borrow()
-            waiting = asyncio.create_task(pool.room().__aenter__())
-            loading = asyncio.create_task(pool.load(lent, b"", FETCH, 60.0, lambda _: None))
-            await asyncio.sleep(0)
-            assert not waiting.done()
-            worker.steps.put_nowait(report_of("idle"))
-            await asyncio.wait_for(waiting, 60.0)
-            worker.steps.put_nowait(message(b""))
-            await loading
+    async with one_worker(2) as (worker, pool, lent), pool.room():
+        pool.borrow()
+        waiting = asyncio.create_task(pool.room().__aenter__())
+        loading = asyncio.create_task(pool.load(lent, b"", FETCH, 60.0, lambda _: None))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        worker.steps.put_nowait(report_of("idle"))
+        await asyncio.wait_for(waiting, 60.0)
+        worker.steps.put_nowait(message(b""))
+        await loading
 
 
 @pytest.mark.parametrize("end", [None, "cancel", "many"])
@@ -286,6 +305,21 @@ async def test_a_page_that_is_lost_while_it_is_idle_leaves_no_count(end: str | N
             with pytest.raises(WireError):
                 await loading
         assert (states, lent.idle_pages) == (["idle", "over"], 0)
+
+
+def test_further_pages_load_after_pages_that_stayed_idle_up_to_those_of_all_workers() -> None:
+    workers: Any = SimpleNamespace(at_once=4, most_open=6)
+    number = Concurrency(MemoryContext(), 2, workers)
+    for _ in range(STAY_IDLE + 1):
+        number.count_idle("idle")
+        assert number.number == 4
+        number.count_idle("over")
+    number.count_idle("idle")
+    assert number.number == 5
+    number.count_idle("over")
+    for wanted in (5, 6, 6):
+        number.count_idle("idle")
+        assert number.number == wanted
 
 
 async def test_a_crawl_has_more_pages_open_than_its_workers_load_at_once(

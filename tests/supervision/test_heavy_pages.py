@@ -122,6 +122,7 @@ def test_what_holds_less_than_it_may_is_left_alone() -> None:
     assert not load.heavy
 
 
+# Elsewhere the files count for each process, as `bytes_together` says.
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the files in a process")
 async def test_files_that_the_processes_of_a_browser_share_count_once(
     place: Place, browser: Running
