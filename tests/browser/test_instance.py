@@ -11,12 +11,14 @@ from typing import Any
 
 import psutil
 import pytest
+from playwright.async_api import Error
 
 from engine.browser.chromium import browser_instance
 from engine.browser.chromium import browser_instance as instances
 from engine.browser.chromium.browser_instance import Instance
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.page.crawl_tab import BLANK, leave_page
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
 from tests.support.far_limits import FAR_S
@@ -55,6 +57,25 @@ async def test_a_page_cannot_open_a_window_where_nobody_looks_on(site: Any) -> N
         await page.goto(site.url)
         assert await page.evaluate("() => window.open(location.href) === null")
         assert instance.pages == [page]
+
+
+async def test_a_page_is_left_while_earlier_attempts_to_leave_it_arrive(site: Any) -> None:
+    async def earlier(page: Any) -> None:
+        with contextlib.suppress(Error):  # the next one cancels it, or follows it
+            await page.goto(BLANK)
+
+    async with opened(site) as (_, instance):
+        page = await instance.page()
+        for delay_ms in (*range(10), *range(10)):  # in some they interrupt each other
+            await page.goto(site.url)
+            async with asyncio.TaskGroup() as attempts:
+                for _ in range(2):
+                    attempts.create_task(earlier(page))
+                await asyncio.sleep(delay_ms / 1000)
+                await leave_page(page, instance.wire(page))
+            response = await page.goto(site.url)
+            assert response is not None
+            assert response.ok
 
 
 async def test_a_dialog_does_not_hold_the_page_up(site: Any) -> None:

@@ -182,7 +182,6 @@ _CHOSEN: Final = """(node) => {
 ONE_CHARACTER: Final = 'input[maxlength="1"], input[size="1"]'
 REPLACED_MS: Final = 500
 _LEFT: Final = ("context was destroyed", "context with specified id", "detached", "navigat")
-LEAVE_TRIES: Final = 3  # its own navigation may cancel the first one
 _NO_PAGE: Final = (204, 205)
 # Fields that keys cannot fill reliably: each locale types a date in another order.
 _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
@@ -239,11 +238,10 @@ async def _leave(call: Call, page: Page) -> bool:
     """Leave a page that keeps redirecting itself; return whether that succeeded."""
     assert call.stage.instance is not None  # see `_is_disturbed`
     wire = call.stage.instance.wire(page)
-    for _ in range(LEAVE_TRIES):
-        with contextlib.suppress(Error, TimeoutError):
-            await leave_page(page, wire)
-            call.stage.instance.clear(page)  # its refusals do not concern the next page
-            return True
+    with contextlib.suppress(Error, TimeoutError):
+        await leave_page(page, wire)
+        call.stage.instance.clear(page)  # its refusals do not concern the next page
+        return True
     with contextlib.suppress(Error):
         await wire.send("Emulation.setScriptExecutionDisabled", {"value": False})
     return False

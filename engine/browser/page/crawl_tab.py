@@ -184,6 +184,7 @@ FEEL_S = 1.0
 MAX_SCREENSHOT = 8 * 1024 * 1024
 MAX_DIALOGS = 100  # for each page; an open dialog blocks the page until it is answered
 STILL_S = 2.0
+LEAVE_PAUSE_S = 0.05  # the first; each further one is twice as long
 LEAVE_S = 0.5  # for a page whose task may be cancelled
 MAX_MOVES = 50  # address changes in 10 s, before the tab is renewed
 MOVES_S = 10.0
@@ -217,7 +218,26 @@ async def leave_page(page: Page, wire: CDPSession) -> None:
     async with asyncio.timeout(STILL_S):
         for off in (True, False):
             await wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
+            await _open_blank(page)
+
+
+async def _open_blank(page: Page) -> None:
+    """Open an empty page; repeat that as long as another navigation interrupts it.
+
+    The other one may be the attempt before, which is committed although its error came first.
+    Only a pause, in which the last attempt arrives, ends such a series.
+    """
+    pause_s = LEAVE_PAUSE_S
+    while True:
+        try:
             await page.goto(BLANK, wait_until="commit")
+        except Error as failed:
+            if INTERRUPTED not in failed.message and "ERR_ABORTED" not in failed.message:
+                raise
+        else:
+            return
+        await asyncio.sleep(pause_s)
+        pause_s *= 2
 
 
 class Tab:
