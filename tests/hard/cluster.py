@@ -148,13 +148,13 @@ def measure(*, short: bool) -> Figures:
     static: dict[str, Any] = {"engine": "static", "delay_ms": 20}
     four = {"cluster": "local:4"}
     runs = {
-        "static": Run("/", 600, by_pages(50, 220), static),
+        "static": Run("/static/", 600, by_pages(50, 220), static),
         "browser": Run("/js/", 200, by_pages(30, 80), {}),
-        "static, long": Run("/", 10_000, by_seconds(10.0), {"engine": "static", **four}),
+        "static, long": Run("/static/", 10_000, by_seconds(10.0), {"engine": "static", **four}),
         "browser, long": Run("/js/", 600, by_seconds(30.0), four),
     }
     if short:
-        runs = {"static": Run("/", 60, by_pages(20, 50), static)}
+        runs = {"static": Run("/static/", 60, by_pages(20, 50), static)}
     facts: dict[str, Any] = {}
     misses: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
