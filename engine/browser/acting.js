@@ -1,9 +1,9 @@
 // Make an element ready for an action, and perform actions without mouse or key. See `elements.js`.
-((el, settle, held) => {
+((el, settle, later, held) => {
   // Wait for the next frame; whether one was painted in time, since a busy machine may be late.
   const frameTurn = () => new Promise((resolve) => {
-    const limit = setTimeout(() => resolve(false), 60);
-    requestAnimationFrame(() => { clearTimeout(limit); resolve(true); });
+    later(() => resolve(false), 60);
+    requestAnimationFrame(() => resolve(true));
   });
 
   const frameOf = (element) => element.ownerDocument.defaultView.frameElement;
@@ -311,10 +311,10 @@
     const there = () => ask.waitFor && document.querySelector(ask.waitFor);
     while (!there() && (ask.waitFor || document.readyState !== "complete")) {
       if (left() <= 0) return { settled: false, held: [], written: false };
-      await new Promise((then) => setTimeout(then, Math.min(LOOK_MS, Math.max(left(), 1))));
+      await new Promise((then) => { later(then, Math.min(LOOK_MS, Math.max(left(), 1))); });
     }
     if (ask.waitFor) return { settled: true, held: [], written: false };
-    const rest = settle(ask, left, setTimeout);
+    const rest = settle(ask, left, later);
     const found = await rest.atRest();
     rest.tell("seen"); // later changes are new
     return found;

@@ -16,7 +16,7 @@
     Reflect.get(Element.prototype, name, element).apply(element, given);
   const ofNode = (name, node) => Reflect.get(Node.prototype, name, node);
   const tag = (element) => Reflect.get(Element.prototype, "tagName", element);
-  const pause = (ms) => new Promise((then) => { setTimeout(then, ms); });
+  const pause = (ms) => new Promise((then) => { later(then, ms); });
 
   // State of this document, kept between the calls.
   const start = () => {
@@ -60,7 +60,7 @@
   const limit = () => ask.limitMs - (performance.now() - started);
   let notes = new Notes();
   const left = () => (notes.leads ? 0 : limit());
-  const rest = settle(ask, left, (then, ms) => setTimeout(then, ms));
+  const rest = settle(ask, left, later);
 
   const nameOf = (element) => {
     const level = (text) => String(text ?? "").slice(0, 4096).replace(/\s+/g, " ").trim().slice(0, TEXT).toWellFormed();
@@ -194,7 +194,7 @@
   };
 
   const loaded = () => page("readyState") === "complete" ? null : new Promise((then) => {
-    setTimeout(then, Math.max(limit(), 0));
+    later(then, limit());
     addEventListener("load", then, { once: true });
   });
   const there = async () => {

@@ -11,7 +11,10 @@
   const { addEventListener, dispatchEvent } = EventTarget.prototype; // before the page replaces them
   const { parse, stringify } = JSON;
   const withoutToJson = function withoutToJson(key) { return this[key]; }; // a page may define `toJSON`
-  const later = window.setTimeout.bind(window);
+  const { scheduler } = window;
+  const { postTask } = scheduler;
+  // A page that clears all timers does not clear tasks.
+  const later = (then, ms = 0) => apply(postTask, scheduler, [then, { __proto__: null, delay: ms }]);
   const now = performance.now.bind(performance);
   const [Url, Told, Weak] = [window.URL, window.CustomEvent, window.WeakRef];
   const textOf = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").get;

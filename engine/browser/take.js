@@ -13,16 +13,6 @@
     Reflect.get(Element.prototype, name, element).apply(element, given);
   const everything = (element) => does(element, "getElementsByTagName", "*");
 
-  // In a sandbox without scripts no timer runs and no event arrives; only frames are painted.
-  const numb = origin === "null";
-  const later = (then, ms) => {
-    // A page that clears all timers, whatever their numbers, would clear those of this world too.
-    if (!numb) return scheduler.postTask(then, { delay: Math.max(ms, 0) });
-    const at = performance.now() + ms;
-    const look = () => (performance.now() < at ? requestAnimationFrame(look) : then());
-    look();
-  };
-
   // More than is ever kept: waiting for the rest would only use memory.
   const isTooLarge = () => {
     const root = page("documentElement");

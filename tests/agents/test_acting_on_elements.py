@@ -258,6 +258,29 @@ async def test_a_click_waits_until_a_slow_page_has_settled(desk: Opening) -> Non
         assert (answer.data["title"], answer.data["settled"]) == ("Ready", True)
 
 
+async def test_a_page_that_clears_all_timers_comes_to_rest(desk: Opening) -> None:
+    clears = "for (let at = 0; at < 9_999; at += 1) clearTimeout(at); requestAnimationFrame(clear)"
+    asks = (
+        "fetch('/data').then((answer) => answer.text()).then((text) => document.body.append(text))"
+    )
+    async with desk() as made:
+        made.pages["/data"] = Answer(b"words", 200, "text/plain", delay_s=0.4)
+        script = f"const clear = () => {{ {clears} }}; clear(); onload = () => {{ {asks} }}"
+        answer = await made.show(f"<button>Go</button><script>{script}</script>")
+        assert answer.data["settled"] is True
+        assert "words" in await made.read()
+        assert (await made.do("click", "button", "Go")).data["settled"] is True
+
+
+async def test_a_page_in_a_sandbox_without_scripts_comes_to_rest(desk: Opening) -> None:
+    sandbox = ("Content-Security-Policy", "sandbox")
+    async with desk() as made:
+        made.pages["/"] = Answer(b"<title>t</title><p>words", headers=(sandbox,))
+        answer = await made.call("navigate", url=made.pages.url)
+        assert answer.data["settled"] is True
+        assert "words" in await made.read()
+
+
 async def test_a_click_to_a_blocked_address_is_refused(desk: Opening, elsewhere: object) -> None:
     async with desk() as made:
         await made.show("<a href='http://127.0.0.1:9/x'>Out</a>")

@@ -601,6 +601,18 @@ async def test_a_page_that_clears_all_timers_comes_to_rest(
     assert (page.text, page.settled) == ("words", True)
 
 
+async def test_a_request_of_a_page_that_clears_all_timers_ends(
+    browsing: Making, pages: Pages
+) -> None:
+    clears = "for (let at = 0; at < 9_999; at += 1) clearTimeout(at); requestAnimationFrame(clear)"
+    asks = "fetch('/data').then((answer) => answer.text()).then((text) => root.append(text))"
+    pages["/data"] = Answer(b"words", 200, "text/plain", delay_s=0.4)
+    pages["/"] = late(f"const clear = () => {{ {clears} }}; clear(); onload = () => {{ {asks} }}")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, page.settled) == ("words", True)
+
+
 # Scripts that compute in short steps, as frameworks do, before they show or ask for anything.
 STEPS = """
 const busy = ms => { for (const from = performance.now(); performance.now() - from < ms;); };

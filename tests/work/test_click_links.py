@@ -364,6 +364,20 @@ async def test_a_page_that_hides_its_navigations_is_not_left_either(home: Path) 
     assert site.requests == [("GET", "/")]  # not even a second load of the page
 
 
+async def test_a_page_that_clears_all_timers_is_clicked_to_its_end(home: Path) -> None:
+    html = """<button onclick="fetch('/data').then(() => { location = '/next' })">next</button>
+    <button onclick="setTimeout(() => { location = '/never' }, 400)">after</button><script>
+    const clear = () => {
+      for (let at = 0; at < 9_999; at += 1) clearTimeout(at);
+      requestAnimationFrame(clear);
+    };
+    clear();</script>"""
+    page = await clicked(home, Site({"/": html}))
+    assert page["clicked"] == {"/next": "next"}
+    assert page["clicks"] == 2
+    assert "clicks_cut" not in page
+
+
 async def test_elements_in_a_shadow_root_are_clicked(home: Path) -> None:
     html = """<div id=host></div><script>
     const root = document.querySelector('#host').attachShadow({ mode: 'open' });

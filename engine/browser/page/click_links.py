@@ -56,8 +56,8 @@ class _Target(NamedTuple):
 
 @cache
 def _clicking_script() -> str:
-    scripts = f"{script('settle')}, {script('shown')}"
-    return compact(f"((settle, shown) => {script('click')})({scripts})")
+    scripts = f"{script('settle')}, {script('later')}, {script('shown')}"
+    return compact(f"((settle, later, shown) => {script('click')})({scripts})")
 
 
 class ClickLinks:

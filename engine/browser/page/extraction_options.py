@@ -69,8 +69,8 @@ def compact(source: str) -> str:
 @cache
 def taking_script() -> str:
     """Return the function that receives options, waits for the page, and extracts it."""
-    scripts = f"{script('settle')}, {script('shown')}"
-    return compact(f"((settle, shown) => {script('take')})({scripts})")
+    scripts = f"{script('settle')}, {script('later')}, {script('shown')}"
+    return compact(f"((settle, later, shown) => {script('take')})({scripts})")
 
 
 @cache

@@ -59,13 +59,13 @@ _AGENT = WORLD + "-agent"
 def _setup() -> str:
     parts = [
         files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip().removesuffix(";")
-        for name in ("elements", "looking", "acting", "settle", "held")
+        for name in ("elements", "looking", "acting", "settle", "later", "held")
     ]
-    elements, looking, acting, settle, held = parts
+    elements, looking, acting, settle, later, held = parts
     return (
         f"((first) => {{ const el = ({elements})(); el.start(first);"
-        f" const settle = {settle}; const held = {held};"
-        f" return {{ ...({looking})(el), ...({acting})(el, settle, held),"
+        f" const settle = {settle}; const later = {later}; const held = {held};"
+        f" return {{ ...({looking})(el), ...({acting})(el, settle, later, held),"
         " following: el.following }; })"
     )
 
