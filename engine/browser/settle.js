@@ -7,10 +7,15 @@
 // `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
 // content may still arrive, nor, for a shorter one, while it uses IndexedDB, nor for `frameMs` while
 // it has a new frame: the engine reports the request for a frame's document, but not at once. Nor,
-// for `computesMs` in all, while its scripts compute.
+// for `computesMs` in all, while its scripts compute, nor before a timer is due, or an animation
+// ends, that may show text which its markup hides.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
+  // Timers that may show hidden text are due within this time after the load event or after text
+  // that was shown: where some of it is hidden (menus are as well), and where most of it is.
+  const REVEAL_MS = 500;
+  const REVEAL_MOST_MS = 2_000; // also the limit for all of them
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
@@ -108,6 +113,20 @@
     return root !== null && (!(root instanceof HTMLElement) || tag(root) === "FRAMESET" || shows(root));
   };
 
+  // Letters that are displayed; Infinity where there is no body of HTML.
+  const lettersShown = () => {
+    const body = page("body");
+    if (!(body instanceof HTMLElement)) return Infinity;
+    return Reflect.get(HTMLElement.prototype, "innerText", body).replace(/\s+/g, "").length;
+  };
+  // Time until the last animation or transition of the document ends; null if none does.
+  const animatedFor = () => {
+    const ends = pageDoes("getAnimations").slice(0, MOST)
+      .filter(({ playState }) => playState === "running")
+      .map((one) => Number(one.effect?.getComputedTiming().endTime) - Number(one.currentTime))
+      .filter((ms) => ms > 0 && ms < Infinity);
+    return ends.length ? Math.max(...ends) : null;
+  };
   const isMore = (before, after) =>
     Math.abs(after - before) > 20 + Math.max(before, after) / 10;
 
@@ -163,6 +182,9 @@
     let computesAt = null; // since when nothing but such steps holds up the page
     let isOver = false;
     let wasIdle = false; // and went on by itself: it may do so again
+    let lettersBefore = Infinity; // that were displayed at the last look
+    let revealedAt = began; // when there were more of them
+    let revealsAt = 0; // when the next ones may be displayed
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
     // New frames without end hold no page up for longer than one.
@@ -240,6 +262,22 @@
       if (said === null ? told.said !== told.first : told.said !== said) saidAt = last;
       said = told.said;
       rendered ||= told.first === 0 && said > 0 || isMore(told.first, said);
+    };
+    // Time until text that the markup hides may have been shown, by a timer or an animation's end.
+    const toReveal = ({ due }) => {
+      const now = performance.now();
+      const ends = now - began < REVEAL_MOST_MS ? animatedFor() : null;
+      const isDue = due !== null && due < REVEAL_MOST_MS && now - began < REVEAL_MOST_MS;
+      if (!isDue && ends === null) return revealsAt - now;
+      const letters = lettersShown();
+      if (letters > lettersBefore) revealedAt = now;
+      lettersBefore = letters;
+      const isMost = letters < said / 2;
+      const isSome = letters < said - Math.max(20, said / 10);
+      const until = isMost ? began + REVEAL_MOST_MS : revealedAt + REVEAL_MS;
+      const next = Math.min(isDue ? now + due : Infinity, isMost ? now + (ends ?? Infinity) : Infinity);
+      if (isSome && next < until) revealsAt = next + ask.settleMs;
+      return revealsAt - now;
     };
     // Pending requests that are waited for, and those beyond their limit.
     const sorted = (told, isShowing, isWhole) => {
@@ -324,6 +362,8 @@
       }
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
+      const hidden = toReveal(told);
+      if (hidden > 0) return wait(Math.min(hidden, LOOK_MS));
       const hoped = !isShowing && due !== null && due < ask.requestMs;
       end(!over.length && !hoped, isShowing ? learnt([...over, ...silent]) : [], written);
     };

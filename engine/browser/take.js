@@ -231,8 +231,8 @@
     return tooMany;
   };
 
-  const MODULES = "script[type=module], link[rel=modulepreload]";
   const LOOK_MS = 100;
+  const MOST_SCRIPTS = 1_000; // that are searched for imports
   const { LEFT_OUT, hidden } = shown;
 
   const keepDescription = (head) => {
@@ -430,6 +430,10 @@
   const values = named("fields", () => Object.fromEntries(
     ask.fields.flatMap((rule) => valuesOf(rule).map((value) => [rule.name, value]))));
   const isWhole = !cutOff && !ask.cutOff && page("readyState") !== "loading";
+  // Any script may import modules, also later; nothing in the page tells when it has.
+  const hasImports = () => pageDoes("querySelector", "link[rel=modulepreload]") !== null
+    || [...page("scripts")].slice(0, MOST_SCRIPTS).some((one) =>
+      does(one, "hasAttribute", "src") || /\bimport\b/.test(Reflect.get(Node.prototype, "textContent", one)));
   const [timing] = performance.getEntriesByType("navigation");
   const isShowing = rest.showing();
   const owners = shown.documentsOf(document);
@@ -463,7 +467,7 @@
     storageFull: Number(pending?.stored ?? 0) > ask.maxStored,
     settled,
     held,
-    mayImport: !ask.waitFor && (written || pageDoes("querySelector", MODULES) !== null),
+    mayImport: !ask.waitFor && (written || hasImports()),
     empty: !isShowing && !found.size && !text.trim(),
     facts: audited,
     values,

@@ -508,10 +508,15 @@ async def test_a_module_that_a_page_imports_is_waited_for(browsing: Making, page
     )
     pages["/words"] = Answer(b"words", 200, "text/plain", delay_s=0.3)
     pages["/gone"] = "<p>here</p><script type=module>import('/gone.js')</script>"
+    # with the text of the page in its markup
+    pages["/island"] = f"{PROSE}<script>import('/part.js')</script>"
+    pages["/islands"] = f"{PROSE}<script src=/islands.js></script>"
+    pages["/islands.js"] = Answer(b"import('/part.js')", 200, "text/javascript")
+    pages["/part.js"] = Answer(b"document.body.append('words')", 200, "text/javascript", delay_s=1)
     async with browsing(pages.url) as made:
-        for path in ("/", "/route"):
+        for path in ("/", "/route", "/island", "/islands"):
             page = await made.fetcher.fetch(pages.url + path, PATIENT)
-            assert (page.text.strip(), page.settled) == ("words", True)
+            assert (page.text.split()[-1], page.settled) == ("words", True)
         page = await made.fetcher.fetch(f"{pages.url}/gone", PATIENT)
         assert (page.text.strip(), page.settled) == ("here", True)
 
@@ -611,6 +616,64 @@ async def test_a_request_of_a_page_that_clears_all_timers_ends(
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PATIENT)
     assert (page.text, page.settled) == ("words", True)
+
+
+# Markup with content that is shown later, as where a server streams its parts (React 19.2).
+HIDDEN = "<section hidden>The words of a part. " + "It is in the markup, too. " * 4 + "</section>"
+SHOW = "document.querySelector('[hidden]').hidden = false"
+LOADING = f"<p id=loading>Loading…</p><main style='visibility: hidden'><p>words</p>{PROSE}</main>"
+SHOW_ALL = "loading.remove(); document.querySelector('main').style.visibility = ''"
+REVEALED = {
+    "by a timer": f"{PROSE}{HIDDEN}<script>onload = () =>"
+    f" setTimeout(() => {{ {SHOW} }}, 300)</script>",
+    "in the frame after a timer": f"{PROSE}{HIDDEN}<script>onload = () => setTimeout(() =>"
+    f" requestAnimationFrame(() => {{ {SHOW} }}), 300)</script>",
+    "one after another": f"{PROSE}{HIDDEN * 4}<script>const show = () => {{ {SHOW};"
+    " if (document.querySelector('[hidden]')) setTimeout(show, 300) };"
+    " onload = () => setTimeout(show, 300)</script>",
+    "after a preloader": f"{LOADING}<script>onload = () =>"
+    f" setTimeout(() => {{ {SHOW_ALL} }}, 1_200)</script>",
+    "after a fading preloader": f"{LOADING}<style>#loading {{ transition: opacity .8s }}</style>"
+    f"<script>onload = () => {{ loading.ontransitionend = () => {{ {SHOW_ALL} }};"
+    " loading.style.opacity = 0 }</script>",
+}
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+async def test_text_that_the_markup_hides_until_a_timer_is_due_is_waited_for(
+    browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
+) -> None:
+    async with browsing(pages.url, direct=direct) as made:
+        for name, markup in REVEALED.items():
+            with subtests.test(name=name):
+                pages["/"] = markup
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                wanted = markup.count("words")
+                assert (page.text.count("words"), page.settled) == (wanted, True)
+                assert "Loading" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("script", "hidden"),
+    [
+        ("setTimeout(() => document.body.append('late'), 40_000)", HIDDEN),  # such as a menu
+        ("setTimeout(() => document.body.append('late'), 10_000)", ""),
+        ("setInterval(() => 0, 10)", HIDDEN * 9),
+        ("const again = () => setTimeout(again, 10); again()", HIDDEN * 9),
+    ],
+)
+async def test_other_timers_hold_up_no_page_with_hidden_text(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, script: str, hidden: str
+) -> None:
+    usual = extraction_options.taking_script()
+    patient = usual.replace("REVEAL_MOST_MS = 2_000;", "REVEAL_MOST_MS = 60_000;")
+    if "again" in script:
+        patient = usual  # until its limit
+    monkeypatch.setattr(extraction_options, "taking_script", lambda: patient)
+    pages["/"] = f"{PROSE}{hidden}<script>onload = () => {{ {script} }}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000))
+    assert ("late" in page.text, page.settled) == (False, True)
 
 
 # Scripts that compute in short steps, as frameworks do, before they show or ask for anything.
