@@ -253,6 +253,22 @@
     }
   }
 
+  // --- web sockets and event streams: the first message may bring the page's text ---
+  const expectFirst = (target, kind, address, ends) => {
+    const request = track(kind, "START", address);
+    request.isComplete = true; // a socket has no connection of HTTP, and streams are counted below
+    for (const end of ends) listen(target, end, () => soon(request));
+  };
+  if (typeof window.WebSocket === "function") {
+    window.WebSocket = new Proxy(window.WebSocket, {
+      construct(target, given, made) {
+        const socket = Reflect.construct(target, given, made);
+        expectFirst(socket, "socket", given[0], ["message", "error", "close"]);
+        return socket;
+      },
+    });
+  }
+
   // --- event streams: each holds a connection until it is closed ---
   const streams = [];
   const CLOSED = 2;
@@ -261,6 +277,7 @@
   window.EventSource = new Proxy(EventSource, {
     construct(target, given, made) {
       const stream = Reflect.construct(target, given, made);
+      expectFirst(stream, "stream", given[0], ["message", "error"]);
       if (streams.length < MOST) streams.push(new Weak(stream));
       return stream;
     },

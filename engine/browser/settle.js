@@ -23,6 +23,7 @@
   const QUIET_MS = 40; // after the last change, as of the scripts that wait for the load event
   const MOST = 5_000;
   const MOST_FRAMES = 50;
+  const TELLING = new Set(["worker", "socket", "stream"]); // known by their messages only
   const NOT_TEXT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT"]);
   const PICTURES = "img, svg, canvas, video, picture, object, embed, iframe, frame, input[type=image]";
   const BUSY = "[aria-busy=true], [role=progressbar]";
@@ -284,7 +285,7 @@
       const shown = isShowing && !pageDoes("querySelector", BUSY);
       const waited = [];
       const over = [];
-      const silent = []; // workers need not respond: a page may be complete without them
+      const silent = []; // they need not send anything: a page may be complete without them
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
         if (request.kind === "frame") {
@@ -294,11 +295,11 @@
         }
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
         if (beside || known) continue;
-        const isWorker = request.kind === "worker";
+        const maySendNothing = TELLING.has(request.kind);
         const unasked = request.method === "START" && request.age >= HELD_MS && said >= THIN;
-        if (isWorker && (isWhole || unasked)) continue;
+        if (maySendNothing && (isWhole || unasked)) continue;
         if (request.age - request.queued < ask.requestMs) waited.push(request);
-        else (isWorker ? silent : over).push(request);
+        else (maySendNothing ? silent : over).push(request);
       }
       return { waited, over, silent };
     };

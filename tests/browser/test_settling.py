@@ -521,6 +521,42 @@ async def test_a_module_that_a_page_imports_is_waited_for(browsing: Making, page
         assert (page.text.strip(), page.settled) == ("here", True)
 
 
+OPENS = "new WebSocket(location.href.replace('http', 'ws') + 'socket')"
+STREAMS = "const stream = new EventSource('/stream'); stream.onmessage ="
+SHOWS = "({ data }) => { root.textContent = data ?? 'words' }"
+
+
+async def test_the_first_message_of_a_socket_or_a_stream_is_waited_for(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/stream"] = Answer(b"data: words\n\n", 200, "text/event-stream", delay_s=0.9)
+    pages["/socket"] = Answer(b"no socket", 400, delay_s=0.9)  # which the page is told as well
+    async with browsing(pages.url) as made:
+        for script in (f"{STREAMS} {SHOWS}", f"{OPENS}.onclose = {SHOWS}"):
+            pages["/"] = late(f"root.append('Connecting…'); {script}")
+            page = await made.fetcher.fetch(f"{pages.url}/", PATIENT)
+            assert (page.text, page.settled) == ("words", True)
+
+
+@pytest.mark.parametrize(
+    ("markup", "limit_ms"),
+    [
+        (PROSE, 90_000),
+        (late("root.append('These words came from a script. '.repeat(20))"), 90_000),
+        ("<p>Connecting…</p>", 1_200),
+    ],
+)
+async def test_a_socket_that_sends_nothing_leaves_its_page_settled(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, markup: str, limit_ms: int
+) -> None:
+    monkeypatch.setattr("engine.browser.page.extraction_options.REQUEST_MS", limit_ms)
+    pages["/socket"] = pages["/stream"] = Answer(b"", stops="before")
+    pages["/"] = f"{markup}<script>{OPENS}; new EventSource('/stream')</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
+    assert page.settled is True
+
+
 async def test_what_has_nothing_to_show_says_so(browsing: Making, pages: Pages) -> None:
     pages["/"] = "<div style='display: none'>hidden</div><svg width=0 height=0></svg>"
     pages["/script"] = late("1 + 1")
