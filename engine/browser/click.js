@@ -5,6 +5,7 @@
 (async (ask) => {
   const started = performance.now();
   const MOST_ELEMENTS = 1_000; // that are listed at once
+  const MOST_LOOKS = 10_000; // of one document
   const MOST_ADDRESSES = 5; // of one click
   const TIMER_MS = 1_000; // a timer that a click sets is waited for if it is due within
   const TEXT = 512;
@@ -20,7 +21,7 @@
 
   // State of this document, kept between the calls.
   const start = () => {
-    const kept = { clicked: new WeakSet(), notes: null };
+    const kept = { clicked: new WeakSet(), known: new WeakMap(), alike: new Map(), notes: null };
     window.navigation?.addEventListener("navigate", (event) => {
       if (!event.cancelable) return;
       event.preventDefault();
@@ -73,7 +74,7 @@
   };
 
   // By what an element is known on the page when it is opened again: what it is, not where, since
-  // an opened menu moves the others. Equal ones are numbered.
+  // an opened menu moves the others.
   const ROW = "tr, li, article, [role=row], [role=listitem], [role=option]";
   const UNSTEADY = /^(?:class|style|tabindex|disabled|aria-.*|data-state)$/;
   const looksOf = (element) => {
@@ -104,22 +105,39 @@
   };
   const isOff = (element) => does(element, "matches", ":disabled, [aria-disabled=true]");
 
+  // Equal elements are numbered. One keeps its number in this document, also while it looks
+  // different, since a click that disables, renames or removes an element must not move the others
+  // up: they would be taken for those that were clicked. An element that replaces another one, as
+  // when a list is written anew, takes the number of the one that is gone.
+  const signatureOf = (element) => {
+    const looks = looksOf(element);
+    const known = kept.known.get(element);
+    if (known?.has(looks)) return known.get(looks);
+    const same = kept.alike.get(looks) ?? [];
+    if (!same.length && kept.alike.size >= MOST_LOOKS) return null;
+    const isGone = (one) => !(one.deref() && ofNode("isConnected", one.deref()));
+    const free = same.findIndex(isGone);
+    const number = free < 0 ? same.length : free;
+    const signature = `${looks}|${number}`;
+    same[number] = new WeakRef(element);
+    kept.alike.set(looks, same);
+    kept.known.set(element, new Map(known).set(looks, signature));
+    return signature;
+  };
+
   // The elements by their signatures, in the order of the page.
   let cut = false; // there are more of them
   const matching = () => {
     const found = new Map();
-    const counts = new Map();
     for (const root of [document, ...shown.rootsOf(document)]) {
       for (const element of shown.query(root, ask.selector)) {
         if (isLink(element) || sends(element) || !isShown(element) || isOff(element)) continue;
-        if (found.size >= MOST_ELEMENTS) {
+        const signature = found.size < MOST_ELEMENTS ? signatureOf(element) : null;
+        if (signature === null) {
           cut = true;
           return found;
         }
-        const looks = looksOf(element);
-        const number = counts.get(looks) ?? 0;
-        counts.set(looks, number + 1);
-        found.set(`${looks}|${number}`, element);
+        found.set(signature, element);
       }
     }
     return found;

@@ -438,3 +438,57 @@ async def test_nothing_is_sent_while_a_clicked_page_is_left(home: Path) -> None:
     page = await clicked(home, site)
     assert set(page["clicked"]) == {"/a", "/b"}
     assert site.sent == []
+
+
+LIST = """<p>here</p><ul></ul><script>const list = document.querySelector('ul');
+for (let n = 0; n < 4; n += 1) {{
+  list.insertAdjacentHTML('beforeend', '<li><button>Details</button>');
+  const button = list.lastChild.firstChild;
+  button.onclick = () => {{ {change}; location.href = `/${{n}}`; }};
+}}</script>"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "button.disabled = true",
+        "button.textContent = 'Loading…'",
+        "button.dataset.busy = n",
+        "button.innerHTML = '<i></i>'",
+        "button.remove()",
+    ],
+)
+async def test_a_click_that_changes_its_element_leaves_no_equal_one_out(
+    home: Path, change: str
+) -> None:
+    page = await clicked(home, Site({"/": LIST.format(change=change)}))
+    assert (set(page["clicked"]), page["clicks"]) == ({"/0", "/1", "/2", "/3"}, 4)
+    assert "clicks_cut" not in page
+
+
+WRITTEN_ANEW = """<p>here</p><ul></ul><script>const list = document.querySelector('ul');
+const write = () => { list.innerHTML = '<li><button>Go</button>'.repeat(3);
+  list.querySelectorAll('button').forEach((one, n) => {
+    one.onclick = () => { write(); location.href = `/${n}`; }; }); };
+write();</script>"""
+
+
+async def test_each_of_equal_elements_is_clicked_once_if_each_click_writes_them_anew(
+    home: Path,
+) -> None:
+    page = await clicked(home, Site({"/": WRITTEN_ANEW}))
+    assert (set(page["clicked"]), page["clicks"]) == ({"/0", "/1", "/2"}, 3)
+    assert "clicks_cut" not in page
+
+
+USED_AGAIN = """<p>here</p><button>tab</button><button>one</button><button>two</button><script>
+const [tab, ...entries] = document.querySelectorAll('button');
+const name = (names) => entries.forEach((one, n) => { one.textContent = names[n];
+  one.onclick = () => { location.href = `/${names[n]}`; }; });
+name(['one', 'two']);
+tab.onclick = () => name(['three', 'four']);</script>"""
+
+
+async def test_an_element_that_is_used_for_another_entry_is_clicked_for_both(home: Path) -> None:
+    page = await clicked(home, Site({"/": USED_AGAIN}))
+    assert {"/three", "/four"} <= set(page["clicked"])
