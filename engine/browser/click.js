@@ -7,6 +7,8 @@
   const MOST_ELEMENTS = 1_000; // that are listed at once
   const MOST_LOOKS = 10_000; // of one document
   const MOST_ADDRESSES = 5; // of one click
+  const MOST_LINKS = 1_000; // that appear after one click
+  const MOST_LINK_CHARS = 1_000_000;
   const TIMER_MS = 1_000; // a timer that a click sets is waited for if it is due within
   const TEXT = 512;
   const REACT_MS = 50;
@@ -21,7 +23,7 @@
 
   // State of this document, kept between the calls.
   const start = () => {
-    const kept = { clicked: new WeakSet(), known: new WeakMap(), alike: new Map(), notes: null };
+    const kept = { clicked: new WeakSet(), known: new WeakMap(), alike: new Map(), links: new Set(), notes: null };
     window.navigation?.addEventListener("navigate", (event) => {
       if (!event.cancelable) return;
       event.preventDefault();
@@ -170,6 +172,41 @@
     else send(MouseEvent, "click");
   };
 
+  // The links of the page with an address, which are never clicked: what a click adds of them, as
+  // an opened menu or the next part of a list, is what it leads to.
+  const addressOf = ({ href, baseURI }) => {
+    try {
+      const url = new URL(href.baseVal ?? href, baseURI); // in a drawing it is not resolved
+      url.username = url.password = "";
+      const address = url.href.replace(/#(?![/!]).*/s, "");
+      return /^https?:$/.test(url.protocol) && address.length <= 8192 ? address : null;
+    } catch {
+      return null;
+    }
+  };
+  const addedLinks = () => {
+    const added = new Map();
+    for (const root of [document, ...shown.rootsOf(document)]) {
+      for (const anchor of shown.query(root, "a[*|href], area[href]")) {
+        const address = addressOf(anchor);
+        if (address === null || (kept.links.has(address) && !added.has(address))) continue;
+        kept.links.add(address);
+        if (!added.get(address)) added.set(address, nameOf(anchor));
+      }
+    }
+    return added;
+  };
+  const limited = (added) => {
+    const links = [];
+    let chars = 0;
+    for (const [address, name] of added) {
+      chars += address.length + name.length;
+      if (links.length < MOST_LINKS && chars <= MOST_LINK_CHARS) links.push([address, name]);
+      else cut = true;
+    }
+    return links;
+  };
+
   // What changed before the click does not make the page written by it.
   const forget = () => pageDoes("dispatchEvent", new CustomEvent(`${ask.pending}?`, { detail: "seen" }));
   const dueSoon = () => {
@@ -228,11 +265,13 @@
   const present = matching();
   const element = present.get(ask.signature) ?? (ask.isAsListed ? alike([...present.values()]) : undefined);
   if (!element) return { found: false, addresses: [], forms: 0, moved: false, candidates: [] };
+  addedLinks(); // what comes before the click does not come from it
   await click(element);
   const moved = notes.routed || page("documentElement") === null;
   return {
     found: true,
     addresses: notes.addresses,
+    links: moved ? [] : limited(addedLinks()), // those of another page are its own
     forms: notes.forms,
     moved,
     candidates: moved ? [] : listed(),

@@ -492,3 +492,74 @@ tab.onclick = () => name(['three', 'four']);</script>"""
 async def test_an_element_that_is_used_for_another_entry_is_clicked_for_both(home: Path) -> None:
     page = await clicked(home, Site({"/": USED_AGAIN}))
     assert {"/three", "/four"} <= set(page["clicked"])
+
+
+MENU = """<p>here</p><a href=/one>one</a><button>Menu</button><nav></nav><script>
+const [menu, nav] = document.querySelectorAll('button, nav');
+menu.onclick = () => { nav.innerHTML = nav.innerHTML ? '' :
+  '<a href=/one>one</a> <a href=/two#top> the  second </a> <a href="mailto:x@y">m</a>' +
+  '<a href="/#/route">route</a> <svg><a href=/drawn><text>drawn</text></a></svg>'; };</script>"""
+TABS = """<p>here</p><button>1</button><button>2</button><button>3</button><ul></ul><script>
+document.querySelectorAll('button').forEach((one, n) => { one.onclick = () => {
+  document.querySelector('ul').innerHTML = `<li><a href=/part/${n}>part ${n}</a></li>`; }; });
+document.querySelector('button').click();</script>"""
+SHADOW_MENU = """<p>here</p><button>Menu</button><div></div><script>
+const root = document.querySelector('div').attachShadow({ mode: 'open' });
+document.querySelector('button').onclick = () => {
+  root.innerHTML = '<form><input name=href><a href=/within>in</a></form>'; };</script>"""
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        (MENU, {"/two": "the second", "/#/route": "route", "/drawn": "drawn"}),
+        (TABS, {"/part/1": "part 1", "/part/2": "part 2"}),
+        (SHADOW_MENU, {"/within": "in"}),
+    ],
+    ids=["menu", "tabs", "shadow root"],
+)
+async def test_links_that_appear_after_a_click_are_links_of_the_page(
+    home: Path, html: str, found: dict[str, str]
+) -> None:
+    site = Site({"/": html})
+    page = await clicked(home, site)
+    assert page["clicked"] == found
+    assert len({one["href"] for one in page["links"]}) == len(page["links"])
+    assert "clicks_cut" not in page
+    assert site.requests == [("GET", "/")]
+
+
+async def test_links_of_the_page_to_which_a_click_leads_are_not_those_of_its_own(
+    home: Path,
+) -> None:
+    html = """<p>here</p><button onclick="history.pushState(0, '', '/a');
+    document.body.innerHTML = '<a href=/of-a>of a</a>'">a</button><button onclick="
+    document.body.insertAdjacentHTML('beforeend', '<a href=/b>b</a>')">b</button>"""
+    page = await clicked(home, Site({"/": html}))
+    assert set(page["clicked"]) == {"/a", "/b"}
+
+
+async def test_a_secret_in_a_link_that_appears_after_a_click_is_redacted(home: Path) -> None:
+    html = """<p>here</p><button onclick="this.insertAdjacentHTML('afterend', '<a '
+      + 'href=//user:Zq81kkTTw92hx7Ln@' + location.host + '/x?access_token=Zq81kkTTw92hx7Lm>x')">
+    more</button>"""
+    page = await clicked(home, Site({"/": html}))
+    assert "Zq81" not in json.dumps(page)
+    assert page["clicked"]
+
+
+async def test_links_without_end_that_appear_after_a_click_are_cut_and_told(home: Path) -> None:
+    html = """<p>here</p><button onclick="for (let n = 0; n < 3_000; n += 1)
+      document.body.insertAdjacentHTML('beforeend', `<a href=/${n}>${n}</a>`)">all</button>"""
+    page = await clicked(home, Site({"/": html}))
+    assert len(page["clicked"]) == 1_000
+    assert page["clicks_cut"] is True
+
+
+async def test_the_links_that_all_clicks_found_are_bounded_and_this_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click_links, "MAX_CLICKED", 3)
+    page = await clicked(home, Site({"/": LIST.format(change="button.disabled = true")}))
+    assert set(page["clicked"]) == {"/0", "/1", "/2"}
+    assert page["clicks_cut"] is True

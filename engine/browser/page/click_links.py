@@ -20,7 +20,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.navigation_filter import READS
 from engine.browser.page.extraction_options import WORLD, compact, script, settle_limits
 from engine.model.addresses import address_of
-from engine.pages.fetch import ClickedLink, PageOptions
+from engine.pages.fetch import MAX_CLICKED, MAX_LINK_CHARS, ClickedLink, PageOptions
 from engine.profiles.profile import is_sign_out, names_sign_out
 
 if TYPE_CHECKING:
@@ -36,14 +36,18 @@ MOST_STEPS: Final = 5  # clicks that lead to an element, such as of nested menus
 
 
 class _Clicked(msgspec.Struct):
-    """Validated result of `click.js`; `candidates` are signatures and names of elements."""
+    """Validated result of `click.js`; `candidates` are signatures and names of elements.
+
+    `links` are the addresses and names of links that the click added to the page.
+    """
 
     found: bool
     addresses: list[str]
     forms: int
     moved: bool
     candidates: list[tuple[str, str]]
-    cut: bool = False  # the page has more elements than are listed
+    links: list[tuple[str, str]] = []
+    cut: bool = False  # the page has more elements, or links, than are listed
 
 
 class _Target(NamedTuple):
@@ -85,6 +89,7 @@ class ClickLinks:
         self._reopen = reopen
         self._known: set[str] = set()  # signatures
         self._addresses: set[str] = set()
+        self._chars = 0  # of the links
         self._moved = self._left = False
         self._is_guarded = True  # refuse what leads elsewhere or may change data
         self._opened_for: tuple[str, ...] | None = ()  # steps since the page was opened; None: more
@@ -231,10 +236,16 @@ class ClickLinks:
 
     def _note(self, clicked: _Clicked, name: str) -> None:
         self.refused += clicked.forms
-        for address in clicked.addresses:
-            if address not in self._addresses:
-                self._addresses.add(address)
-                self.links.append(ClickedLink(address, name))
+        for link in [*((address, name) for address in clicked.addresses), *clicked.links]:
+            found = ClickedLink(*link)
+            if found.url in self._addresses:
+                continue
+            self._chars += len(found.url) + len(found.text)
+            if len(self.links) >= MAX_CLICKED or self._chars > MAX_LINK_CHARS:
+                self._left = True
+                return
+            self._addresses.add(found.url)
+            self.links.append(found)
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request, url = event["request"], str(event["request"]["url"])
