@@ -23,7 +23,14 @@
 
   // State of this document, kept between the calls.
   const start = () => {
-    const kept = { clicked: new WeakSet(), known: new WeakMap(), alike: new Map(), links: new Set(), notes: null };
+    const kept = {
+      clicked: new WeakSet(),
+      clickedAs: new Map(), // by signature
+      known: new WeakMap(), // signatures of each element, by its looks
+      alike: new Map(), // elements, by their looks
+      links: new Set(), // addresses that the page had
+      notes: null,
+    };
     window.navigation?.addEventListener("navigate", (event) => {
       if (!event.cancelable) return;
       event.preventDefault();
@@ -152,7 +159,18 @@
     });
     return found.length === 1 ? found[0] : undefined;
   };
-  const listed = () => [...matching()]
+  // Of an element that is to be clicked again, and may be named differently by now.
+  const clickedBefore = (elements) => {
+    const element = kept.clickedAs.get(ask.signature)?.deref();
+    return elements.includes(element) ? element : undefined;
+  };
+  // One that says itself that it opens or selects something does the same each time.
+  const OPENS = "summary, [role=tab], [aria-expanded], [aria-haspopup], [aria-selected], [aria-pressed], [aria-checked]";
+  const goesOn = (present) => {
+    const element = present.get(ask.signature) ?? clickedBefore([...present.values()]);
+    return element !== undefined && !does(element, "matches", OPENS);
+  };
+  const listed = (present) => [...present]
     .filter(([, element]) => !kept.clicked.has(element))
     .map(([signature, element]) => [signature, nameOf(element)]);
 
@@ -218,6 +236,7 @@
     let changed = false;
     const dom = new MutationObserver(() => { changed = true; });
     kept.clicked.add(element);
+    kept.clickedAs.set(ask.signature, new WeakRef(element));
     does(element, "scrollIntoView", { block: "center", behavior: "instant" });
     forget();
     const ticks = dueSoon() !== null; // the page has timers of its own
@@ -260,21 +279,25 @@
     await loaded();
     await there();
     if (!ask.isRead) await rest.atRest();
-    return { found: true, addresses: [], forms: 0, moved: false, candidates: listed(), cut };
+    return { found: true, addresses: [], forms: 0, moved: false, candidates: listed(matching()), cut };
   }
   const present = matching();
-  const element = present.get(ask.signature) ?? (ask.isAsListed ? alike([...present.values()]) : undefined);
+  const elements = [...present.values()];
+  const element = present.get(ask.signature) ?? clickedBefore(elements)
+    ?? (ask.isAsListed ? alike(elements) : undefined);
   if (!element) return { found: false, addresses: [], forms: 0, moved: false, candidates: [] };
   addedLinks(); // what comes before the click does not come from it
   await click(element);
   const moved = notes.routed || page("documentElement") === null;
+  const after = moved ? new Map() : matching();
   return {
     found: true,
     addresses: notes.addresses,
     links: moved ? [] : limited(addedLinks()), // those of another page are its own
     forms: notes.forms,
     moved,
-    candidates: moved ? [] : listed(),
+    candidates: listed(after),
+    again: goesOn(after),
     cut,
   };
 })

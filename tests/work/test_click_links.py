@@ -563,3 +563,62 @@ async def test_the_links_that_all_clicks_found_are_bounded_and_this_is_told(
     page = await clicked(home, Site({"/": LIST.format(change="button.disabled = true")}))
     assert set(page["clicked"]) == {"/0", "/1", "/2"}
     assert page["clicks_cut"] is True
+
+
+PAGED = """<p>here</p><div></div><script>let part = 0;
+const box = document.querySelector('div');
+const show = () => { const list = box.querySelector('ul');
+  list.innerHTML = [2 * part, 2 * part + 1].map((n) => `<a href=/${n}>${n}</a>`).join(''); };
+const make = () => { box.innerHTML = '<ul></ul><button>Next</button>';
+  const next = box.querySelector('button'); show();
+  next.onclick = () => { part += 1; CHANGE; if (part === 7) END; }; };
+make();</script>"""
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        ("show()", "next.disabled = true"),
+        ("show(); next.textContent = `Next (${part})`", "next.remove()"),
+        ("make()", "box.querySelector('button').hidden = true"),
+        ("show()", "{ part = -1; show(); }"),  # the list starts again
+    ],
+    ids=["as it was", "renamed", "written anew", "round"],
+)
+async def test_an_element_is_clicked_again_while_it_brings_new_links(
+    home: Path, change: str, end: str
+) -> None:
+    page = await clicked(home, Site({"/": PAGED.replace("CHANGE", change).replace("END", end)}))
+    assert {f"/{n}" for n in range(2, 14)} <= set(page["clicked"])
+    assert page["clicks"] <= 9
+    assert "clicks_cut" not in page
+
+
+CALENDAR = """<p>here</p><button>Next month</button><ul></ul><button>other</button><script>
+const [next, other] = document.querySelectorAll('button');
+let month = 0;
+next.onclick = () => { month += 1;
+  document.querySelector('ul').innerHTML = `<a href=/month/${month}>month</a>`; };
+other.onclick = () => { location.href = '/other'; };</script>"""
+
+
+async def test_an_element_that_brings_new_links_without_end_is_cut_and_keeps_no_other_waiting(
+    home: Path,
+) -> None:
+    page = await clicked(home, Site({"/": CALENDAR}), max_clicks=5)
+    assert set(page["clicked"]) == {"/other", *(f"/month/{n}" for n in (1, 2, 3, 4))}
+    assert (page["clicks"], page["clicks_cut"]) == (5, True)
+
+
+async def test_an_element_that_is_clicked_again_after_a_route_is_where_it_was(home: Path) -> None:
+    html = PAGED.replace("CHANGE", "show()").replace("END", "next.disabled = true")
+    html += "<button onclick=\"history.pushState(0, '', '/away'); box.remove()\">away</button>"
+    page = await clicked(home, Site({"/": html}))
+    assert set(page["clicked"]) == {"/away", *(f"/{n}" for n in range(2, 16))}
+    assert "clicks_cut" not in page
+
+
+async def test_an_element_that_says_that_it_opens_a_menu_is_clicked_once(home: Path) -> None:
+    html = MENU.replace("<button>", "<button aria-expanded=false>")
+    page = await clicked(home, Site({"/": html}))
+    assert ("/two" in page["clicked"], page["clicks"]) == (True, 1)

@@ -38,7 +38,8 @@ MOST_STEPS: Final = 5  # clicks that lead to an element, such as of nested menus
 class _Clicked(msgspec.Struct):
     """Validated result of `click.js`; `candidates` are signatures and names of elements.
 
-    `links` are the addresses and names of links that the click added to the page.
+    `links` are the addresses and names of links that the click added to the page. `again`: the
+    element can be clicked once more, and nothing says that it would do the same.
     """
 
     found: bool
@@ -47,6 +48,7 @@ class _Clicked(msgspec.Struct):
     moved: bool
     candidates: list[tuple[str, str]]
     links: list[tuple[str, str]] = []
+    again: bool = False
     cut: bool = False  # the page has more elements, or links, than are listed
 
 
@@ -118,8 +120,13 @@ class ClickLinks:
                 self._left = True
                 continue
             self.clicks += 1
-            self._note(clicked, target.name)
-            waiting += self._new(clicked, (*target.steps, target.signature))
+            adds = self._note(clicked, target.name)
+            steps = (*target.steps, target.signature)[: MOST_STEPS + 1]  # longer ones are not used
+            waiting += self._new(clicked, steps)
+            if adds and clicked.again:
+                # It may have more, as the next part of a list, but maybe without end: the others
+                # are first.
+                waiting.insert(0, target._replace(steps=steps))
         self.cut = self._left or bool(waiting)
 
     def _new(self, clicked: _Clicked, steps: tuple[str, ...]) -> list[_Target]:
@@ -234,18 +241,25 @@ class ClickLinks:
         except msgspec.ValidationError as invalid:
             raise Error("the page could not be read") from invalid
 
-    def _note(self, clicked: _Clicked, name: str) -> None:
+    def _note(self, clicked: _Clicked, name: str) -> bool:
+        """Keep what a click found; return whether it added links to the page that are new."""
         self.refused += clicked.forms
-        for link in [*((address, name) for address in clicked.addresses), *clicked.links]:
-            found = ClickedLink(*link)
-            if found.url in self._addresses:
-                continue
-            self._chars += len(found.url) + len(found.text)
-            if len(self.links) >= MAX_CLICKED or self._chars > MAX_LINK_CHARS:
-                self._left = True
-                return
-            self._addresses.add(found.url)
-            self.links.append(found)
+        for address in clicked.addresses:
+            self._add(ClickedLink(address, name))
+        before = len(self.links)
+        for link in clicked.links:
+            self._add(ClickedLink(*link))
+        return len(self.links) > before
+
+    def _add(self, link: ClickedLink) -> None:
+        if link.url in self._addresses:
+            return
+        self._chars += len(link.url) + len(link.text)
+        if len(self.links) >= MAX_CLICKED or self._chars > MAX_LINK_CHARS:
+            self._left = True
+            return
+        self._addresses.add(link.url)
+        self.links.append(link)
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request, url = event["request"], str(event["request"]["url"])
