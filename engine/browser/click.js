@@ -9,9 +9,11 @@
   const MOST_ADDRESSES = 5; // of one click
   const MOST_LINKS = 1_000; // that appear after one click
   const MOST_LINK_CHARS = 1_000_000;
-  const TIMER_MS = 1_000; // a timer that a click sets is waited for if it is due within
+  // A timer that a click sets, or an animation that it starts, is waited for if it ends within.
+  const TIMER_MS = 1_000;
   const TEXT = 512;
   const REACT_MS = 50;
+  const STARTS_MS = 100; // after a click, for its animations
 
   const page = (name) => Reflect.get(Document.prototype, name, document);
   const pageDoes = (name, ...given) => page(name).apply(document, given);
@@ -28,7 +30,7 @@
       clickedAs: new Map(), // by signature
       known: new WeakMap(), // signatures of each element, by its looks
       alike: new Map(), // elements, by their looks
-      links: new Set(), // addresses that the page had
+      links: new Set(), // addresses that the page had, also as they are written
       notes: null,
     };
     window.navigation?.addEventListener("navigate", (event) => {
@@ -204,14 +206,19 @@
   };
   const addedLinks = () => {
     const added = new Map();
+    const written = [];
     for (const root of [document, ...shown.rootsOf(document)]) {
       for (const anchor of shown.query(root, "a[*|href], area[href]")) {
+        const { href } = anchor;
+        if (kept.links.has(href) && !added.has(href)) continue; // without reading it: a page may have thousands
+        if (typeof href === "string") written.push(href);
         const address = addressOf(anchor);
         if (address === null || (kept.links.has(address) && !added.has(address))) continue;
         kept.links.add(address);
         if (!added.get(address)) added.set(address, nameOf(anchor));
       }
     }
+    for (const href of written) kept.links.add(href);
     return added;
   };
   const limited = (added) => {
@@ -231,6 +238,26 @@
     const due = rest.tell("")?.due ?? null;
     return due !== null && due < TIMER_MS ? due : null;
   };
+  // When the last timer is due that the click itself has set by now. A page with timers of its own,
+  // as a countdown, sets the next one soon, which is not to be waited for.
+  const ownTimers = () => {
+    const soon = (rest.tell("")?.set ?? []).filter((ms) => ms < TIMER_MS);
+    return performance.now() + Math.max(...soon); // in the past without any
+  };
+  // How long the animations go on that the click has started, at whose end a script may open
+  // something; negative without any. Those that started later are the page's own.
+  const animations = () => pageDoes("getAnimations");
+  const animates = (known, clickedAt) => {
+    let ms = -Infinity;
+    for (const animation of animations()) {
+      const { startTime, currentTime, playbackRate, effect, timeline } = animation;
+      if (known.has(animation) || animation.playState !== "running" || timeline !== page("timeline")) continue;
+      if (startTime - clickedAt > STARTS_MS) continue;
+      const left = (effect?.getComputedTiming().endTime - currentTime) / playbackRate;
+      if (left < TIMER_MS) ms = Math.max(ms, left);
+    }
+    return ms;
+  };
 
   const click = async (element) => {
     let changed = false;
@@ -240,19 +267,26 @@
     does(element, "scrollIntoView", { block: "center", behavior: "instant" });
     forget();
     const ticks = dueSoon() !== null; // the page has timers of its own
+    const known = new Set(animations());
+    const clickedAt = performance.now();
     kept.notes = notes;
     dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
     try {
       pointer(element);
       notes.addWindows(rest.tell("")?.opening);
+      await pause(0); // the handlers may have waited for a promise
+      const until = ownTimers();
       if (!notes.leads) {
         await rest.atRest();
         notes.addWindows(rest.tell("")?.opening);
       }
-      const due = ticks || notes.leads ? null : dueSoon();
-      if (due !== null) {
+      const timer = Math.max(until - performance.now(), (ticks ? null : dueSoon()) ?? -1);
+      const due = notes.leads ? -1 : Math.max(timer, animates(known, clickedAt));
+      if (due >= 0) {
+        changed = false;
         await pause(Math.min(due + REACT_MS, Math.max(limit(), 0)));
-        if (!notes.leads) await rest.atRest();
+        const isQuiet = timer < 0 && !changed && !rest.tell("")?.open.length;
+        if (!notes.leads && !isQuiet) await rest.atRest();
         notes.addWindows(rest.tell("")?.opening);
       }
       // A cancelled change of the fragment leaves the page as it is, unless it also reacts itself.

@@ -497,7 +497,8 @@ async def test_an_element_that_is_used_for_another_entry_is_clicked_for_both(hom
 MENU = """<p>here</p><a href=/one>one</a><button>Menu</button><nav></nav><script>
 const [menu, nav] = document.querySelectorAll('button, nav');
 menu.onclick = () => { nav.innerHTML = nav.innerHTML ? '' :
-  '<a href=/one>one</a> <a href=/two#top> the  second </a> <a href="mailto:x@y">m</a>' +
+  '<a href=/one>one</a> <a href=/two></a> <a href=/two> the  second </a>' +
+  '<a href=/two#top>top</a> <a href="mailto:x@y">m</a>' +
   '<a href="/#/route">route</a> <svg><a href=/drawn><text>drawn</text></a></svg>'; };</script>"""
 TABS = """<p>here</p><button>1</button><button>2</button><button>3</button><ul></ul><script>
 document.querySelectorAll('button').forEach((one, n) => { one.onclick = () => {
@@ -622,3 +623,37 @@ async def test_an_element_that_says_that_it_opens_a_menu_is_clicked_once(home: P
     html = MENU.replace("<button>", "<button aria-expanded=false>")
     page = await clicked(home, Site({"/": html}))
     assert ("/two" in page["clicked"], page["clicks"]) == (True, 1)
+
+
+TICKING = """<p>here</p><p id=left></p><button>go</button><script>
+let seconds = 100;
+const tick = () => { left.textContent = seconds--; setTimeout(tick, 900); };
+tick();
+document.querySelector('button').onclick = ACT;</script>"""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "() => { setTimeout(() => {}, 1); setTimeout(() => { location.href = '/late'; }, 600); }",
+        "async () => { await null; setTimeout(() => { location.href = '/late'; }, 600); }",
+        "() => { setTimeout(`location.href = '/late'`, 600); }",
+    ],
+    ids=["two timers", "after a promise", "a text"],
+)
+async def test_a_timer_of_a_click_is_waited_for_beside_those_of_the_page(
+    home: Path, act: str
+) -> None:
+    page = await clicked(home, Site({"/": TICKING.replace("ACT", act)}))
+    assert page["clicked"] == {"/late": "go"}
+
+
+@pytest.mark.parametrize("of", ["transition", "animation"])
+async def test_what_opens_when_the_animation_of_a_click_ends_is_found(home: Path, of: str) -> None:
+    html = f"""<style>body {{ transition: opacity .7s }} @keyframes fade {{ to {{ opacity: 0 }} }}
+    .transition {{ opacity: 0 }} .animation {{ animation: fade .7s }}
+    p {{ animation: fade 1s infinite }}</style>
+    <p>here</p><button onclick="document.body.className = '{of}'">go</button><script>
+    document.body.on{of}end = () => {{ location.href = '/faded'; }};</script>"""
+    page = await clicked(home, Site({"/": html}))
+    assert page["clicked"] == {"/faded": "go"}
