@@ -5,10 +5,15 @@
 (async (ask) => {
   const started = performance.now();
   const MOST_ELEMENTS = 1_000; // that are listed at once
+  const MOST_LOOKS = 10_000; // of one document
   const MOST_ADDRESSES = 5; // of one click
-  const TIMER_MS = 1_000; // a timer that a click sets is waited for if it is due within
+  const MOST_LINKS = 1_000; // that appear after one click
+  const MOST_LINK_CHARS = 1_000_000;
+  // A timer that a click sets, or an animation that it starts, is waited for if it ends within.
+  const TIMER_MS = 1_000;
   const TEXT = 512;
   const REACT_MS = 50;
+  const STARTS_MS = 100; // after a click, for its animations
 
   const page = (name) => Reflect.get(Document.prototype, name, document);
   const pageDoes = (name, ...given) => page(name).apply(document, given);
@@ -20,7 +25,14 @@
 
   // State of this document, kept between the calls.
   const start = () => {
-    const kept = { clicked: new WeakSet(), notes: null };
+    const kept = {
+      clicked: new WeakSet(),
+      clickedAs: new Map(), // by signature
+      known: new WeakMap(), // signatures of each element, by its looks
+      alike: new Map(), // elements, by their looks
+      links: new Set(), // addresses that the page had, also as they are written
+      notes: null,
+    };
     window.navigation?.addEventListener("navigate", (event) => {
       if (!event.cancelable) return;
       event.preventDefault();
@@ -73,7 +85,7 @@
   };
 
   // By what an element is known on the page when it is opened again: what it is, not where, since
-  // an opened menu moves the others. Equal ones are numbered.
+  // an opened menu moves the others.
   const ROW = "tr, li, article, [role=row], [role=listitem], [role=option]";
   const UNSTEADY = /^(?:class|style|tabindex|disabled|aria-.*|data-state)$/;
   const looksOf = (element) => {
@@ -104,22 +116,39 @@
   };
   const isOff = (element) => does(element, "matches", ":disabled, [aria-disabled=true]");
 
+  // Equal elements are numbered. One keeps its number in this document, also while it looks
+  // different, since a click that disables, renames or removes an element must not move the others
+  // up: they would be taken for those that were clicked. An element that replaces another one, as
+  // when a list is written anew, takes the number of the one that is gone.
+  const signatureOf = (element) => {
+    const looks = looksOf(element);
+    const known = kept.known.get(element);
+    if (known?.has(looks)) return known.get(looks);
+    const same = kept.alike.get(looks) ?? [];
+    if (!same.length && kept.alike.size >= MOST_LOOKS) return null;
+    const isGone = (one) => !(one.deref() && ofNode("isConnected", one.deref()));
+    const free = same.findIndex(isGone);
+    const number = free < 0 ? same.length : free;
+    const signature = `${looks}|${number}`;
+    same[number] = new WeakRef(element);
+    kept.alike.set(looks, same);
+    kept.known.set(element, new Map(known).set(looks, signature));
+    return signature;
+  };
+
   // The elements by their signatures, in the order of the page.
   let cut = false; // there are more of them
   const matching = () => {
     const found = new Map();
-    const counts = new Map();
     for (const root of [document, ...shown.rootsOf(document)]) {
       for (const element of shown.query(root, ask.selector)) {
         if (isLink(element) || sends(element) || !isShown(element) || isOff(element)) continue;
-        if (found.size >= MOST_ELEMENTS) {
+        const signature = found.size < MOST_ELEMENTS ? signatureOf(element) : null;
+        if (signature === null) {
           cut = true;
           return found;
         }
-        const looks = looksOf(element);
-        const number = counts.get(looks) ?? 0;
-        counts.set(looks, number + 1);
-        found.set(`${looks}|${number}`, element);
+        found.set(signature, element);
       }
     }
     return found;
@@ -132,7 +161,18 @@
     });
     return found.length === 1 ? found[0] : undefined;
   };
-  const listed = () => [...matching()]
+  // Of an element that is to be clicked again, and may be named differently by now.
+  const clickedBefore = (elements) => {
+    const element = kept.clickedAs.get(ask.signature)?.deref();
+    return elements.includes(element) ? element : undefined;
+  };
+  // One that says itself that it opens or selects something does the same each time.
+  const OPENS = "summary, [role=tab], [aria-expanded], [aria-haspopup], [aria-selected], [aria-pressed], [aria-checked]";
+  const goesOn = (present) => {
+    const element = present.get(ask.signature) ?? clickedBefore([...present.values()]);
+    return element !== undefined && !does(element, "matches", OPENS);
+  };
+  const listed = (present) => [...present]
     .filter(([, element]) => !kept.clicked.has(element))
     .map(([signature, element]) => [signature, nameOf(element)]);
 
@@ -152,33 +192,101 @@
     else send(MouseEvent, "click");
   };
 
+  // The links of the page with an address, which are never clicked: what a click adds of them, as
+  // an opened menu or the next part of a list, is what it leads to.
+  const addressOf = ({ href, baseURI }) => {
+    try {
+      const url = new URL(href.baseVal ?? href, baseURI); // in a drawing it is not resolved
+      url.username = url.password = "";
+      const address = url.href.replace(/#(?![/!]).*/s, "");
+      return /^https?:$/.test(url.protocol) && address.length <= 8192 ? address : null;
+    } catch {
+      return null;
+    }
+  };
+  const addedLinks = () => {
+    const added = new Map();
+    const written = [];
+    for (const root of [document, ...shown.rootsOf(document)]) {
+      for (const anchor of shown.query(root, "a[*|href], area[href]")) {
+        const { href } = anchor;
+        if (kept.links.has(href) && !added.has(href)) continue; // without reading it: a page may have thousands
+        if (typeof href === "string") written.push(href);
+        const address = addressOf(anchor);
+        if (address === null || (kept.links.has(address) && !added.has(address))) continue;
+        kept.links.add(address);
+        if (!added.get(address)) added.set(address, nameOf(anchor));
+      }
+    }
+    for (const href of written) kept.links.add(href);
+    return added;
+  };
+  const limited = (added) => {
+    const links = [];
+    let chars = 0;
+    for (const [address, name] of added) {
+      chars += address.length + name.length;
+      if (links.length < MOST_LINKS && chars <= MOST_LINK_CHARS) links.push([address, name]);
+      else cut = true;
+    }
+    return links;
+  };
+
   // What changed before the click does not make the page written by it.
   const forget = () => pageDoes("dispatchEvent", new CustomEvent(`${ask.pending}?`, { detail: "seen" }));
   const dueSoon = () => {
     const due = rest.tell("")?.due ?? null;
     return due !== null && due < TIMER_MS ? due : null;
   };
+  // When the last timer is due that the click itself has set by now. A page with timers of its own,
+  // as a countdown, sets the next one soon, which is not to be waited for.
+  const ownTimers = () => {
+    const soon = (rest.tell("")?.set ?? []).filter((ms) => ms < TIMER_MS);
+    return performance.now() + Math.max(...soon); // in the past without any
+  };
+  // How long the animations go on that the click has started, at whose end a script may open
+  // something; negative without any. Those that started later are the page's own.
+  const animations = () => pageDoes("getAnimations");
+  const animates = (known, clickedAt) => {
+    let ms = -Infinity;
+    for (const animation of animations()) {
+      const { startTime, currentTime, playbackRate, effect, timeline } = animation;
+      if (known.has(animation) || animation.playState !== "running" || timeline !== page("timeline")) continue;
+      if (startTime - clickedAt > STARTS_MS) continue;
+      const left = (effect?.getComputedTiming().endTime - currentTime) / playbackRate;
+      if (left < TIMER_MS) ms = Math.max(ms, left);
+    }
+    return ms;
+  };
 
   const click = async (element) => {
     let changed = false;
     const dom = new MutationObserver(() => { changed = true; });
     kept.clicked.add(element);
+    kept.clickedAs.set(ask.signature, new WeakRef(element));
     does(element, "scrollIntoView", { block: "center", behavior: "instant" });
     forget();
     const ticks = dueSoon() !== null; // the page has timers of its own
+    const known = new Set(animations());
+    const clickedAt = performance.now();
     kept.notes = notes;
     dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
     try {
       pointer(element);
       notes.addWindows(rest.tell("")?.opening);
+      await pause(0); // the handlers may have waited for a promise
+      const until = ownTimers();
       if (!notes.leads) {
         await rest.atRest();
         notes.addWindows(rest.tell("")?.opening);
       }
-      const due = ticks || notes.leads ? null : dueSoon();
-      if (due !== null) {
+      const timer = Math.max(until - performance.now(), (ticks ? null : dueSoon()) ?? -1);
+      const due = notes.leads ? -1 : Math.max(timer, animates(known, clickedAt));
+      if (due >= 0) {
+        changed = false;
         await pause(Math.min(due + REACT_MS, Math.max(limit(), 0)));
-        if (!notes.leads) await rest.atRest();
+        const isQuiet = timer < 0 && !changed && !rest.tell("")?.open.length;
+        if (!notes.leads && !isQuiet) await rest.atRest();
         notes.addWindows(rest.tell("")?.opening);
       }
       // A cancelled change of the fragment leaves the page as it is, unless it also reacts itself.
@@ -205,19 +313,25 @@
     await loaded();
     await there();
     if (!ask.isRead) await rest.atRest();
-    return { found: true, addresses: [], forms: 0, moved: false, candidates: listed(), cut };
+    return { found: true, addresses: [], forms: 0, moved: false, candidates: listed(matching()), cut };
   }
   const present = matching();
-  const element = present.get(ask.signature) ?? (ask.isAsListed ? alike([...present.values()]) : undefined);
+  const elements = [...present.values()];
+  const element = present.get(ask.signature) ?? clickedBefore(elements)
+    ?? (ask.isAsListed ? alike(elements) : undefined);
   if (!element) return { found: false, addresses: [], forms: 0, moved: false, candidates: [] };
+  addedLinks(); // what comes before the click does not come from it
   await click(element);
   const moved = notes.routed || page("documentElement") === null;
+  const after = moved ? new Map() : matching();
   return {
     found: true,
     addresses: notes.addresses,
+    links: moved ? [] : limited(addedLinks()), // those of another page are its own
     forms: notes.forms,
     moved,
-    candidates: moved ? [] : listed(),
+    candidates: listed(after),
+    again: goesOn(after),
     cut,
   };
 })

@@ -306,12 +306,14 @@
   const idle = new Set();
   const LATE_MS = 50; // after its due time, a text counts as run
   const number = (ms) => (typeof ms === "number" ? ms : 0);
+  let newest = 0; // number of the last timer, each of which has a higher one
+  let newestSeen = Infinity; // until the first "seen": who sends none does not ask for these
   // Keep a call of `target` in `pending` until its function is called.
   const once = (pending, keep) => (target, self, given) => {
     const [then, ...more] = given;
     if (typeof then !== "function") {
       const id = apply(target, self, given);
-      if (pending === timers && texts.size < MOST) texts.set(id, now() + number(more[0]));
+      if (pending === timers && texts.size < MOST) texts.set(newest = id, now() + number(more[0]));
       return id;
     }
     if (pending.size >= MOST) return apply(target, self, given);
@@ -337,7 +339,7 @@
     return apply(target, self, given);
   };
   const watched = {
-    setTimeout: once(timers, (id, at) => timers.set(id, at)),
+    setTimeout: once(timers, (id, at) => timers.set(newest = id, at)),
     setInterval: again,
     requestIdleCallback: once(idle, (id) => idle.add(id)),
     clearTimeout: ended,
@@ -356,6 +358,12 @@
     const next = Math.min(...timers.values(), ...texts.values(), idle.size ? at : Infinity);
     return next < Infinity ? Math.max(0, next - at) : null;
   };
+  // The delays of those that were set after the last "seen".
+  const MOST_SET = 20;
+  const dueNew = (at) => [...timers, ...texts]
+    .filter(([id, then]) => id > newestSeen && then < Infinity)
+    .slice(0, MOST_SET)
+    .map(([, then]) => Math.max(0, then - at));
   const comesAgain = () => [...timers.values()].includes(Infinity);
 
   // --- navigation ---
@@ -479,12 +487,13 @@
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
     const connected = [...begun].filter((request) => request.isOn() && !request.isComplete);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);
     if (detail === "seen") { // later changes are new
       movedAt = -Infinity;
+      newestSeen = newest;
       opening.length = 0;
       return read();
     }

@@ -15,7 +15,7 @@ from msgspec import Meta
 from engine.model.addresses import address_of
 from engine.pages.asset_loading import MAX_ADDED
 from engine.pages.custom_fields import MAX_FIELDS, MAX_VALUES
-from engine.pages.fetch import MAX_LINKS, ClickedLink, Fetched, Redirect
+from engine.pages.fetch import MAX_CLICKED, MAX_LINKS, ClickedLink, Fetched, Redirect
 from engine.pages.page_facts import MAX_SCRIPTS, MAX_TYPES, RawFacts
 from engine.pages.style_sheets import Rule
 
@@ -26,7 +26,6 @@ MOST_REDIRECTS: Final = 20
 MOST_INNER: Final = 100
 MOST_SHEETS: Final = MAX_ADDED + 20
 MOST_RULES: Final = 200_000  # of a page and its frames
-_MOST_CLICKED: Final = 10_000
 _MOST_SCRIPT_NAMES: Final = 50_000
 
 _Nothing = Meta(max_length=0)
@@ -69,7 +68,7 @@ _LIMITS: Final[dict[str, Any]] = {
     "facts": _limited(RawFacts, _FACTS_LIMITS, rename="camel") | None,
     "links": Annotated[list[str], Meta(max_length=MAX_LINKS)],
     "link_texts": Annotated[list[str], Meta(max_length=MAX_LINKS)],
-    "clicked": Annotated[list[tuple[str, str]], Meta(max_length=_MOST_CLICKED)],
+    "clicked": Annotated[list[tuple[str, str]], Meta(max_length=MAX_CLICKED)],
     "values": Annotated[
         dict[str, str | Annotated[list[str], Meta(max_length=MAX_VALUES)]],
         Meta(max_length=MAX_FIELDS),

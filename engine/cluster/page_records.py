@@ -34,6 +34,7 @@ from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.documents import charset_named
 from engine.pages.fetch import (
     IDLE_STATES,
+    MAX_CLICKED,
     MAX_HTML_CHARS,
     MAX_LINK_CHARS,
     EngineName,
@@ -356,7 +357,8 @@ def _check_links(page: Fetched, options: PageOptions) -> None:
     expect(_RELS.fullmatch(page.link_rels) is not None, "link_rels")
     expect(sum(map(len, page.links)) <= 2 * MAX_LINK_CHARS, "links")
     expect(sum(map(len, page.link_texts)) <= 2 * MAX_LINK_CHARS, "link_texts")
-    expect(len(page.clicked) <= 2 * options.max_clicks, "clicked")
+    expect(len(page.clicked) <= (MAX_CLICKED if options.click_links else 0), "clicked")
+    expect(sum(len(one.url) + len(one.text) for one in page.clicked) <= MAX_LINK_CHARS, "clicked")
     expect(all(len(one.url) <= MOST_URL_CHARS for one in page.clicked), "clicked")
 
 

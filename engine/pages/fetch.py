@@ -101,6 +101,7 @@ EngineName = Literal["browser", "static"]
 MAX_PAGE_BYTES = 10 * 1024 * 1024  # for one document's body; longer ones are cut and marked
 MAX_LINKS = 20_000  # for each page; further links are counted
 MAX_LINK_CHARS = 4 * 1024 * 1024  # for all links of a page: as much as the limit of its markup
+MAX_CLICKED = 10_000  # links of a page that clicks found
 
 
 class PageOptions(msgspec.Struct, frozen=True):
@@ -119,7 +120,8 @@ class PageOptions(msgspec.Struct, frozen=True):
     `max_loads` times at the most. `fields` are the custom fields to read.
 
     After that, elements of the selector `click_links` that are no links are clicked, `max_clicks`
-    at the most and within another `timeout_ms`; the addresses they lead to are links of the page.
+    at the most and within another `timeout_ms`; the addresses they lead to are links of the page,
+    and so are the links that appear after a click.
     Between two loads of the page lie `delay_ms`, which are not part of that limit.
     """
 
@@ -160,7 +162,10 @@ class Redirect(NamedTuple):
 
 
 class ClickedLink(NamedTuple):
-    """An address to which a click leads, and the name of the clicked element."""
+    """An address to which a click leads, and the name of the clicked element.
+
+    Or a link that appears after a click, and its own name.
+    """
 
     url: str
     text: str

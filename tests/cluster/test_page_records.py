@@ -169,7 +169,7 @@ PAGE = Fetched(URL, URL, 200, "text/html", html="<p>", engine="static")
         {"facts": RawFacts(linked_data=["\ud800"])},
         {"facts": RawFacts(items=["a"] * 21)},
         {"values": {"price": "\ud800"}},
-        {"clicked": [ClickedLink(URL, "")] * 101},
+        {"clicked": [ClickedLink(URL, "without a click")]},
     ],
     ids=lambda lie: "-".join(lie),
 )
@@ -279,3 +279,13 @@ def test_a_name_is_short_plain_text(name: str) -> None:
     assert 0 < len(shown) <= 64
     assert shown.isprintable()
     assert plain_name(shown) == shown
+
+
+def test_what_clicks_found_is_bounded_like_the_links_of_a_page() -> None:
+    options = PageOptions(click_links="button", max_clicks=1)
+    request = msgspec.structs.replace(REQUEST, options=options)
+    found = [ClickedLink(URL + str(n), "one of a list") for n in range(1_000)]
+    check_reply(PageReply(fetched=msgspec.structs.replace(PAGE, clicked=found)), request)
+    found = [ClickedLink(URL, "a" * MIB)] * 5
+    with pytest.raises(Misbehaviour, match="wrong field"):
+        check_reply(PageReply(fetched=msgspec.structs.replace(PAGE, clicked=found)), request)

@@ -438,3 +438,222 @@ async def test_nothing_is_sent_while_a_clicked_page_is_left(home: Path) -> None:
     page = await clicked(home, site)
     assert set(page["clicked"]) == {"/a", "/b"}
     assert site.sent == []
+
+
+LIST = """<p>here</p><ul></ul><script>const list = document.querySelector('ul');
+for (let n = 0; n < 4; n += 1) {{
+  list.insertAdjacentHTML('beforeend', '<li><button>Details</button>');
+  const button = list.lastChild.firstChild;
+  button.onclick = () => {{ {change}; location.href = `/${{n}}`; }};
+}}</script>"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "button.disabled = true",
+        "button.textContent = 'Loading…'",
+        "button.dataset.busy = n",
+        "button.innerHTML = '<i></i>'",
+        "button.remove()",
+    ],
+)
+async def test_a_click_that_changes_its_element_leaves_no_equal_one_out(
+    home: Path, change: str
+) -> None:
+    page = await clicked(home, Site({"/": LIST.format(change=change)}))
+    assert (set(page["clicked"]), page["clicks"]) == ({"/0", "/1", "/2", "/3"}, 4)
+    assert "clicks_cut" not in page
+
+
+WRITTEN_ANEW = """<p>here</p><ul></ul><script>const list = document.querySelector('ul');
+const write = () => { list.innerHTML = '<li><button>Go</button>'.repeat(3);
+  list.querySelectorAll('button').forEach((one, n) => {
+    one.onclick = () => { write(); location.href = `/${n}`; }; }); };
+write();</script>"""
+
+
+async def test_each_of_equal_elements_is_clicked_once_if_each_click_writes_them_anew(
+    home: Path,
+) -> None:
+    page = await clicked(home, Site({"/": WRITTEN_ANEW}))
+    assert (set(page["clicked"]), page["clicks"]) == ({"/0", "/1", "/2"}, 3)
+    assert "clicks_cut" not in page
+
+
+USED_AGAIN = """<p>here</p><button>tab</button><button>one</button><button>two</button><script>
+const [tab, ...entries] = document.querySelectorAll('button');
+const name = (names) => entries.forEach((one, n) => { one.textContent = names[n];
+  one.onclick = () => { location.href = `/${names[n]}`; }; });
+name(['one', 'two']);
+tab.onclick = () => name(['three', 'four']);</script>"""
+
+
+async def test_an_element_that_is_used_for_another_entry_is_clicked_for_both(home: Path) -> None:
+    page = await clicked(home, Site({"/": USED_AGAIN}))
+    assert {"/three", "/four"} <= set(page["clicked"])
+
+
+MENU = """<p>here</p><a href=/one>one</a><button>Menu</button><nav></nav><script>
+const [menu, nav] = document.querySelectorAll('button, nav');
+menu.onclick = () => { nav.innerHTML = nav.innerHTML ? '' :
+  '<a href=/one>one</a> <a href=/two></a> <a href=/two> the  second </a>' +
+  '<a href=/two#top>top</a> <a href="mailto:x@y">m</a>' +
+  '<a href="/#/route">route</a> <svg><a href=/drawn><text>drawn</text></a></svg>'; };</script>"""
+TABS = """<p>here</p><button>1</button><button>2</button><button>3</button><ul></ul><script>
+document.querySelectorAll('button').forEach((one, n) => { one.onclick = () => {
+  document.querySelector('ul').innerHTML = `<li><a href=/part/${n}>part ${n}</a></li>`; }; });
+document.querySelector('button').click();</script>"""
+SHADOW_MENU = """<p>here</p><button>Menu</button><div></div><script>
+const root = document.querySelector('div').attachShadow({ mode: 'open' });
+document.querySelector('button').onclick = () => {
+  root.innerHTML = '<form><input name=href><a href=/within>in</a></form>'; };</script>"""
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        (MENU, {"/two": "the second", "/#/route": "route", "/drawn": "drawn"}),
+        (TABS, {"/part/1": "part 1", "/part/2": "part 2"}),
+        (SHADOW_MENU, {"/within": "in"}),
+    ],
+    ids=["menu", "tabs", "shadow root"],
+)
+async def test_links_that_appear_after_a_click_are_links_of_the_page(
+    home: Path, html: str, found: dict[str, str]
+) -> None:
+    site = Site({"/": html})
+    page = await clicked(home, site)
+    assert page["clicked"] == found
+    assert len({one["href"] for one in page["links"]}) == len(page["links"])
+    assert "clicks_cut" not in page
+    assert site.requests == [("GET", "/")]
+
+
+async def test_links_of_the_page_to_which_a_click_leads_are_not_those_of_its_own(
+    home: Path,
+) -> None:
+    html = """<p>here</p><button onclick="history.pushState(0, '', '/a');
+    document.body.innerHTML = '<a href=/of-a>of a</a>'">a</button><button onclick="
+    document.body.insertAdjacentHTML('beforeend', '<a href=/b>b</a>')">b</button>"""
+    page = await clicked(home, Site({"/": html}))
+    assert set(page["clicked"]) == {"/a", "/b"}
+
+
+async def test_a_secret_in_a_link_that_appears_after_a_click_is_redacted(home: Path) -> None:
+    html = """<p>here</p><button onclick="this.insertAdjacentHTML('afterend', '<a '
+      + 'href=//user:Zq81kkTTw92hx7Ln@' + location.host + '/x?access_token=Zq81kkTTw92hx7Lm>x')">
+    more</button>"""
+    page = await clicked(home, Site({"/": html}))
+    assert "Zq81" not in json.dumps(page)
+    assert page["clicked"]
+
+
+async def test_links_without_end_that_appear_after_a_click_are_cut_and_told(home: Path) -> None:
+    html = """<p>here</p><button onclick="for (let n = 0; n < 3_000; n += 1)
+      document.body.insertAdjacentHTML('beforeend', `<a href=/${n}>${n}</a>`)">all</button>"""
+    page = await clicked(home, Site({"/": html}))
+    assert len(page["clicked"]) == 1_000
+    assert page["clicks_cut"] is True
+
+
+async def test_the_links_that_all_clicks_found_are_bounded_and_this_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click_links, "MAX_CLICKED", 3)
+    page = await clicked(home, Site({"/": LIST.format(change="button.disabled = true")}))
+    assert set(page["clicked"]) == {"/0", "/1", "/2"}
+    assert page["clicks_cut"] is True
+
+
+PAGED = """<p>here</p><div></div><script>let part = 0;
+const box = document.querySelector('div');
+const show = () => { const list = box.querySelector('ul');
+  list.innerHTML = [2 * part, 2 * part + 1].map((n) => `<a href=/${n}>${n}</a>`).join(''); };
+const make = () => { box.innerHTML = '<ul></ul><button>Next</button>';
+  const next = box.querySelector('button'); show();
+  next.onclick = () => { part += 1; CHANGE; if (part === 7) END; }; };
+make();</script>"""
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        ("show()", "next.disabled = true"),
+        ("show(); next.textContent = `Next (${part})`", "next.remove()"),
+        ("make()", "box.querySelector('button').hidden = true"),
+        ("show()", "{ part = -1; show(); }"),  # the list starts again
+    ],
+    ids=["as it was", "renamed", "written anew", "round"],
+)
+async def test_an_element_is_clicked_again_while_it_brings_new_links(
+    home: Path, change: str, end: str
+) -> None:
+    page = await clicked(home, Site({"/": PAGED.replace("CHANGE", change).replace("END", end)}))
+    assert {f"/{n}" for n in range(2, 14)} <= set(page["clicked"])
+    assert page["clicks"] <= 9
+    assert "clicks_cut" not in page
+
+
+CALENDAR = """<p>here</p><button>Next month</button><ul></ul><button>other</button><script>
+const [next, other] = document.querySelectorAll('button');
+let month = 0;
+next.onclick = () => { month += 1;
+  document.querySelector('ul').innerHTML = `<a href=/month/${month}>month</a>`; };
+other.onclick = () => { location.href = '/other'; };</script>"""
+
+
+async def test_an_element_that_brings_new_links_without_end_is_cut_and_keeps_no_other_waiting(
+    home: Path,
+) -> None:
+    page = await clicked(home, Site({"/": CALENDAR}), max_clicks=5)
+    assert set(page["clicked"]) == {"/other", *(f"/month/{n}" for n in (1, 2, 3, 4))}
+    assert (page["clicks"], page["clicks_cut"]) == (5, True)
+
+
+async def test_an_element_that_is_clicked_again_after_a_route_is_where_it_was(home: Path) -> None:
+    html = PAGED.replace("CHANGE", "show()").replace("END", "next.disabled = true")
+    html += "<button onclick=\"history.pushState(0, '', '/away'); box.remove()\">away</button>"
+    page = await clicked(home, Site({"/": html}))
+    assert set(page["clicked"]) == {"/away", *(f"/{n}" for n in range(2, 16))}
+    assert "clicks_cut" not in page
+
+
+async def test_an_element_that_says_that_it_opens_a_menu_is_clicked_once(home: Path) -> None:
+    html = MENU.replace("<button>", "<button aria-expanded=false>")
+    page = await clicked(home, Site({"/": html}))
+    assert ("/two" in page["clicked"], page["clicks"]) == (True, 1)
+
+
+TICKING = """<p>here</p><p id=left></p><button>go</button><script>
+let seconds = 100;
+const tick = () => { left.textContent = seconds--; setTimeout(tick, 900); };
+tick();
+document.querySelector('button').onclick = ACT;</script>"""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "() => { setTimeout(() => {}, 1); setTimeout(() => { location.href = '/late'; }, 600); }",
+        "async () => { await null; setTimeout(() => { location.href = '/late'; }, 600); }",
+        "() => { setTimeout(`location.href = '/late'`, 600); }",
+    ],
+    ids=["two timers", "after a promise", "a text"],
+)
+async def test_a_timer_of_a_click_is_waited_for_beside_those_of_the_page(
+    home: Path, act: str
+) -> None:
+    page = await clicked(home, Site({"/": TICKING.replace("ACT", act)}))
+    assert page["clicked"] == {"/late": "go"}
+
+
+@pytest.mark.parametrize("of", ["transition", "animation"])
+async def test_what_opens_when_the_animation_of_a_click_ends_is_found(home: Path, of: str) -> None:
+    html = f"""<style>body {{ transition: opacity .7s }} @keyframes fade {{ to {{ opacity: 0 }} }}
+    .transition {{ opacity: 0 }} .animation {{ animation: fade .7s }}
+    p {{ animation: fade 1s infinite }}</style>
+    <p>here</p><button onclick="document.body.className = '{of}'">go</button><script>
+    document.body.on{of}end = () => {{ location.href = '/faded'; }};</script>"""
+    page = await clicked(home, Site({"/": html}))
+    assert page["clicked"] == {"/faded": "go"}

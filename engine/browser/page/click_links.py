@@ -20,7 +20,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.navigation_filter import READS
 from engine.browser.page.extraction_options import WORLD, compact, script, settle_limits
 from engine.model.addresses import address_of
-from engine.pages.fetch import ClickedLink, PageOptions
+from engine.pages.fetch import MAX_CLICKED, MAX_LINK_CHARS, ClickedLink, PageOptions
 from engine.profiles.profile import is_sign_out, names_sign_out
 
 if TYPE_CHECKING:
@@ -36,14 +36,20 @@ MOST_STEPS: Final = 5  # clicks that lead to an element, such as of nested menus
 
 
 class _Clicked(msgspec.Struct):
-    """Validated result of `click.js`; `candidates` are signatures and names of elements."""
+    """Validated result of `click.js`; `candidates` are signatures and names of elements.
+
+    `links` are the addresses and names of links that the click added to the page. `again`: the
+    element can be clicked once more, and nothing says that it would do the same.
+    """
 
     found: bool
     addresses: list[str]
     forms: int
     moved: bool
     candidates: list[tuple[str, str]]
-    cut: bool = False  # the page has more elements than are listed
+    links: list[tuple[str, str]] = []
+    again: bool = False
+    cut: bool = False  # the page has more elements, or links, than are listed
 
 
 class _Target(NamedTuple):
@@ -85,6 +91,7 @@ class ClickLinks:
         self._reopen = reopen
         self._known: set[str] = set()  # signatures
         self._addresses: set[str] = set()
+        self._chars = 0  # of the links
         self._moved = self._left = False
         self._is_guarded = True  # refuse what leads elsewhere or may change data
         self._opened_for: tuple[str, ...] | None = ()  # steps since the page was opened; None: more
@@ -113,8 +120,13 @@ class ClickLinks:
                 self._left = True
                 continue
             self.clicks += 1
-            self._note(clicked, target.name)
-            waiting += self._new(clicked, (*target.steps, target.signature))
+            adds = self._note(clicked, target.name)
+            steps = (*target.steps, target.signature)[: MOST_STEPS + 1]  # longer ones are not used
+            waiting += self._new(clicked, steps)
+            if adds and clicked.again:
+                # It may have more, as the next part of a list, but maybe without end: the others
+                # are first.
+                waiting.insert(0, target._replace(steps=steps))
         self.cut = self._left or bool(waiting)
 
     def _new(self, clicked: _Clicked, steps: tuple[str, ...]) -> list[_Target]:
@@ -229,12 +241,25 @@ class ClickLinks:
         except msgspec.ValidationError as invalid:
             raise Error("the page could not be read") from invalid
 
-    def _note(self, clicked: _Clicked, name: str) -> None:
+    def _note(self, clicked: _Clicked, name: str) -> bool:
+        """Keep what a click found; return whether it added links to the page that are new."""
         self.refused += clicked.forms
         for address in clicked.addresses:
-            if address not in self._addresses:
-                self._addresses.add(address)
-                self.links.append(ClickedLink(address, name))
+            self._add(ClickedLink(address, name))
+        before = len(self.links)
+        for link in clicked.links:
+            self._add(ClickedLink(*link))
+        return len(self.links) > before
+
+    def _add(self, link: ClickedLink) -> None:
+        if link.url in self._addresses:
+            return
+        self._chars += len(link.url) + len(link.text)
+        if len(self.links) >= MAX_CLICKED or self._chars > MAX_LINK_CHARS:
+            self._left = True
+            return
+        self._addresses.add(link.url)
+        self.links.append(link)
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request, url = event["request"], str(event["request"]["url"])
