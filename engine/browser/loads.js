@@ -5,6 +5,7 @@
   const LOOK_MS = 100;
   const FRAME_MS = 32;
   const MOST_SCREENS = 200;
+  const MOST_TRIES = 20; // elements without effect, one after the other
   const LINE = 16; // in pixels; less is no row
   const LABEL = { letters: 100, elements: 10 }; // at most, of an element that loads more
   const WORDS = 20; // letters; less may be a clock
@@ -43,32 +44,82 @@
   });
 
   // --- clicking ---
-  const loaders = () => (ask.loadMore ? [...pageDoes("querySelectorAll", ask.loadMore)] : []);
+  const loaders = () => {
+    if (!ask.loadMore) return [];
+    return [document, ...shown.rootsOf(document)].flatMap((root) => [...shown.query(root, ask.loadMore)]);
+  };
   const isShown = (one) => does(one, "checkVisibility", { visibilityProperty: true });
   const isOff = (one) => does(one, "matches", ":disabled, [aria-disabled=true]");
-  const loader = () => loaders().find((one) => isShown(one) && !isOff(one));
+  const ready = () => loaders().filter((one) => isShown(one) && !isOff(one));
   const hasDisabled = () => loaders().some((one) => isShown(one) && isOff(one));
-  // A click that no script handles must not open another page.
-  const stay = (event) => event.preventDefault();
+  const spent = new WeakSet(); // clicked without effect, as at the end of a list
+  const loader = () => ready().find((one) => !spent.has(one));
+
+  // The button, if any, whose click would send a form.
+  const senderOf = (element) => {
+    const control = does(element, "closest", "button, input");
+    const isControl = control instanceof HTMLButtonElement || control instanceof HTMLInputElement;
+    return isControl && control.form && ["submit", "image"].includes(control.type) ? control : null;
+  };
+  // The event alone: a script may handle it, but no browser sends the form for it.
+  const submit = (button) => {
+    const { form } = button;
+    if (!ofNode("isConnected", form)) return;
+    const isChecked = !does(form, "hasAttribute", "novalidate") && !does(button, "hasAttribute", "formnovalidate");
+    if (isChecked && !Reflect.get(HTMLFormElement.prototype, "checkValidity", form).call(form)) return;
+    does(form, "dispatchEvent", new SubmitEvent("submit", { bubbles: true, cancelable: true, submitter: button }));
+  };
+  // A click that no script handles must not open another page, nor send a form.
   const click = (element) => {
-    for (const kind of ["click", "submit"]) addEventListener(kind, stay, { once: true });
+    const sent = new MouseEvent("click", { bubbles: true, cancelable: true, composed: true });
+    const sender = senderOf(element);
+    let isFree = false; // no script has cancelled what the browser does
+    const stay = (event) => {
+      if (event === sent) isFree = !event.defaultPrevented;
+      event.preventDefault();
+    };
+    for (const kind of ["click", "submit"]) addEventListener(kind, stay);
     does(element, "scrollIntoView", { block: "center", behavior: "instant" });
-    does(element, "dispatchEvent", new MouseEvent("click", { bubbles: true, cancelable: true, composed: true }));
+    does(element, "dispatchEvent", sent);
+    if (isFree && sender?.form) submit(sender);
     for (const kind of ["click", "submit"]) removeEventListener(kind, stay);
+  };
+
+  // Nor may one whose event does not arrive here, because a script stops it on its way.
+  const stayHere = (event) => { if (event.sourceElement && event.cancelable) event.preventDefault(); };
+
+  // --- requests that failed ---
+  // Those of the page's scripts. An error like 404 may tell the end of a list; these tell that there
+  // may be more. What another site does not tell is no failure.
+  const MAY_HAVE_MORE = new Set([403, 408, 429]);
+  const failed = new Set(); // addresses that were not answered since
+  const note = ({ name, initiatorType, responseStatus: status }) => {
+    if (initiatorType !== "fetch" && initiatorType !== "xmlhttprequest") return;
+    const isLost = status === 0 && rest.isOwn({ address: name }); // without an answer
+    if (isLost || status >= 500 || MAY_HAVE_MORE.has(status)) failed.add(name);
+    else failed.delete(name);
+  };
+  const watchRequests = () => {
+    const requests = new PerformanceObserver((list) => list.getEntries().forEach(note));
+    requests.observe({ type: "resource" });
+    return requests;
   };
 
   // --- growth ---
   const lettersOf = (node) => ofNode("textContent", node).length;
-  const numberIn = (element) => does(element, "getElementsByTagName", "*").length;
+  const isElement = (node) => ofNode("nodeType", node) === 1;
+  const numberIn = (node) =>
+    (isElement(node) ? does(node, "getElementsByTagName", "*") : shown.query(node, "*")).length;
   const sum = (nodes, measured) => nodes.reduce((total, node) => total + measured(node), 0);
   // Without the elements that load more and their labels: "Loading…" is no row.
   const sizes = (root) => {
     const labels = loaders();
+    const parts = [root, ...shown.rootsOf(document)];
     return {
       height: sizeOf(scrollBox(), "scrollHeight"),
-      number: numberIn(root) - sum(labels, (one) => 1 + Math.min(numberIn(one), LABEL.elements)),
+      number: sum(parts, numberIn) - sum(labels, (one) => 1 + Math.min(numberIn(one), LABEL.elements)),
       letters: ask.loadMore
-        ? lettersOf(root) - sum(labels, (one) => Math.min(lettersOf(one), LABEL.letters)) : 0,
+        ? sum(parts, lettersOf) - sum(labels, (one) => Math.min(lettersOf(one), LABEL.letters)) : 0,
     };
   };
   class Growth {
@@ -115,47 +166,89 @@
     return last;
   };
 
-  const grow = async (first) => {
-    const growth = new Growth();
-    let [last, loads, clicked] = [first, 0, false];
-    // The page after a step; whether it has grown by it.
-    const outcome = async () => {
-      last = await rest.atRest();
-      let grew = growth.has(clicked ? "click" : "step");
-      const isPending = () => {
-        const { due, again } = timers();
-        return due || again || clicked || hasDisabled();
-      };
-      last = await lookAgain(last, () => {
-        grew ||= growth.has(clicked ? "look" : "step");
-        return !grew && isPending();
-      });
-      return grew || growth.has(clicked ? "look" : "step");
-    };
-    // An element to click that a script has disabled or removed for a moment is waited for.
-    const nextLoader = async () => {
-      if (!ask.loadMore) return undefined;
-      if (!ask.scroll) {
-        last = await lookAgain(last, () => !loader() && (hasDisabled() || (clicked && timers().due)));
-        growth.has("step"); // what came meanwhile belongs to the step before
+  // The loads of one page: each step scrolls, or clicks one element, or both.
+  class Loads {
+    constructor(first) {
+      this.last = first; // how the page came to rest
+      this.count = 0;
+      this.button = undefined; // that the last step clicked
+      this.tries = 0; // clicks without effect since the page has grown
+      this.growth = new Growth();
+    }
+
+    // A script may disable or remove the element to click for a moment.
+    async next() {
+      if (ask.loadMore && !ask.scroll) {
+        const mayReturn = () => hasDisabled() || (this.button && timers().due);
+        this.last = await lookAgain(this.last, () => !loader() && mayReturn());
+        this.growth.has("step"); // what came meanwhile belongs to the step before
       }
       return loader();
-    };
-    for (;;) {
-      const button = await nextLoader();
-      if (!last.settled) return { ...last, loads, loadsCut: true };
-      if (!button && !ask.scroll) return { ...last, loads, loadsCut: false };
-      if (loads >= ask.maxLoads || isTooLarge()) return { ...last, loads, loadsCut: true };
-      clicked = Boolean(button);
-      if (button) click(button);
+    }
+
+    isPending() {
+      const { due, again } = timers();
+      // No timer shows messages, but each match without effect cannot be waited for.
+      return due || again || hasDisabled() || (this.button && this.tries === 0);
+    }
+
+    // Whether the page has grown by the last step.
+    async hasGrown() {
+      this.last = await rest.atRest();
+      let grew = this.growth.has(this.button ? "click" : "step");
+      const look = () => { grew ||= this.growth.has(this.button ? "look" : "step"); };
+      this.last = await lookAgain(this.last, () => {
+        look();
+        return !grew && this.isPending();
+      });
+      look();
+      return grew;
+    }
+
+    // Whether there is another element to click after one without effect. A script may replace such
+    // elements by new ones, so they are counted, too.
+    goesOn() {
+      if (this.button) {
+        spent.add(this.button);
+        this.tries += 1;
+      }
+      return Boolean(loader()) && this.tries < ready().length;
+    }
+
+    async step() {
+      if (this.button) click(this.button);
       if (ask.scroll && page("documentElement")) {
         await scrollThrough(scrollBox());
         await painted();
       }
-      const grew = await outcome();
-      loads += grew;
-      if (!last.settled || !grew) return { ...last, loads, loadsCut: !last.settled };
+      const grew = await this.hasGrown();
+      this.count += grew;
+      if (grew) this.tries = 0;
+      return grew || (this.last.settled && this.goesOn());
     }
+
+    // Returns whether the page may have more.
+    async run() {
+      for (;;) {
+        this.button = await this.next();
+        if (!this.last.settled) return true;
+        if (!this.button && !ask.scroll) return false;
+        if (this.count >= ask.maxLoads || this.tries >= MOST_TRIES || isTooLarge()) return true;
+        if (!await this.step()) return !this.last.settled;
+      }
+    }
+  }
+
+  const grow = async (first) => {
+    const requests = watchRequests();
+    const { navigation } = window;
+    if (ask.loadMore) navigation?.addEventListener("navigate", stayHere);
+    const all = new Loads(first);
+    const isCut = await all.run();
+    navigation?.removeEventListener("navigate", stayHere);
+    requests.takeRecords().forEach(note);
+    requests.disconnect();
+    return { ...all.last, loads: all.count, loadsCut: isCut || failed.size > 0 };
   };
 
   return { grow };

@@ -333,5 +333,5 @@
     guarded();
   });
 
-  return { atRest, tell, showing };
+  return { atRest, tell, showing, isOwn };
 })

@@ -6,7 +6,7 @@ import pytest
 
 from engine.browser.page import extraction_options
 from engine.pages.fetch import PageOptions
-from engine.sample.site import Answer
+from engine.sample.site import Answer, Request
 from tests.browser.conftest import Making, Pages
 from tests.support.far_limits import FAR_S
 
@@ -147,3 +147,174 @@ async def test_a_page_without_timers_is_not_looked_at_again(
     for page in (scrolled, clicked):
         assert [row for row in ROWS if row in page.text] == ROWS
         assert (page.loads_cut, page.settled) == (False, True)
+
+
+# A list whose rows are requested one by one; nothing is done about one that fails.
+ASKING = f"""{PROSE}<ul></ul><button class=more>Load more</button><script>
+let n = 0;
+const button = document.querySelector("button");
+const ask = async () => (await fetch(`/rows/${{n}}`).catch(() => ({{ ok: false }}))).ok;
+button.onclick = async () => {{ n += 1; if (!(ASKED)) return;
+  document.querySelector("ul").insertAdjacentHTML("beforeend", `<li>row${{n}}</li>`);
+  if (n === 3) button.remove() }};
+</script>"""
+ROW = Answer(b"[]", 200, "application/json")
+# The answer for the second row, and whether there may be more rows.
+FAILURES = {
+    "429": (Answer(b"", 429), True),
+    "503": (Answer(b"", 503), True),
+    "redirects without end": (Answer(b"", 302, headers=(("Location", "/rows/2"),)), True),
+    "404, as at the end of a list": (Answer(b"", 404), False),
+}
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
+@BOTH
+async def test_a_page_may_have_more_when_a_request_for_it_failed(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
+) -> None:
+    pages["/"] = ASKING.replace("ASKED", "await ask()")
+    pages["/rows/1"] = ROW
+    async with browsing(pages.url, direct=direct) as made:
+        for name, (failure, may_have_more) in FAILURES.items():
+            with subtests.test(name=name):
+                pages["/rows/2"] = failure
+                page = await made.fetcher.fetch(pages.url, CLICKED)
+                assert ("row1" in page.text, "row2" in page.text) == (True, False)
+                assert (page.loads, page.loads_cut) == (1, may_have_more)
+
+
+@BOTH
+async def test_a_page_that_repeats_its_failed_request_is_complete(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    again = "await ask() || await (await fetch('/heal'), ask())"
+    pages["/"] = ASKING.replace("ASKED", again)
+    pages["/rows/1"] = pages["/rows/3"] = pages["/heal"] = ROW
+    failures = [Answer(b"", 503)]
+    answer = pages.server.answer
+
+    def once(request: Request) -> Answer:
+        return failures.pop() if request.path == "/rows/2" and failures else answer(request)
+
+    pages["/rows/2"] = ROW
+    pages.server.answer = once
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, CLICKED)
+    assert not failures
+    assert (page.loads, page.loads_cut) == (3, False)
+
+
+@BOTH
+async def test_a_button_that_stays_without_effect_is_no_claim_of_more(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    pages["/"] = LIST.replace("HOW", "() => { if (n < 2) add() }")
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, CLICKED)
+    assert (page.loads, page.loads_cut, page.settled) == (2, False, True)
+
+
+SHADOW = """<div></div><script>
+const root = document.querySelector("div").attachShadow({ mode: "open" });
+root.innerHTML = "<ul></ul><button class=more>Load more</button>";
+let n = 0;
+root.querySelector("button").onclick = ({ target }) => {
+  root.querySelector("ul").insertAdjacentHTML("beforeend", `<li>row${++n}</li>`);
+  if (n === 3) target.remove() };
+</script>"""
+
+
+@BOTH
+async def test_a_button_in_a_shadow_root_is_clicked(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    pages["/"] = SHADOW
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, CLICKED)
+    assert page.text.split()[:3] == ROWS
+    assert (page.loads, page.loads_cut) == (3, False)
+
+
+FORM = f"""{PROSE}<ul></ul><form method=post action=/sent>NEEDS<button class=more>More</button></form>
+<script>
+let n = 0;
+const form = document.querySelector("form");
+form.onsubmit = (event) => {{ event.preventDefault();
+  document.querySelector("ul").insertAdjacentHTML(
+    "beforeend", `<li>row${{++n}} of ${{event.submitter.className}}</li>`);
+  if (n === 3) form.remove() }};
+</script>"""
+
+
+@BOTH
+async def test_a_form_that_a_script_handles_loads_more(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    pages["/"] = FORM.replace("NEEDS", "")
+    pages["/needs"] = FORM.replace("NEEDS", "<input required>")
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, CLICKED)
+        needs = await made.fetcher.fetch(f"{pages.url}/needs", CLICKED)
+    assert "row3 of more" in page.text
+    assert (page.loads, page.loads_cut) == (3, False)
+    assert (needs.loads, "row" in needs.text) == (0, False)  # as for a visitor
+
+
+STOPS = "for (const kind of ['click', 'submit']) form.addEventListener(kind, (event) => HOW)"
+UNHANDLED = {
+    "no script": "",
+    "a script that only listens": STOPS.replace("HOW", "0"),
+    "a script that stops the events": STOPS.replace("HOW", "event.stopImmediatePropagation()"),
+}
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
+@BOTH
+async def test_no_form_is_sent_to_load_more(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
+) -> None:
+    async with browsing(pages.url, direct=direct) as made:
+        for name, script in UNHANDLED.items():
+            for method in ("get", "post"):
+                with subtests.test(name=name, method=method):
+                    pages["/"] = (
+                        f"<p>here</p><form action=/sent method={method}>"
+                        f"<button class=more name=a value=b>More</button></form>"
+                        f"<script>const form = document.querySelector('form'); {script}</script>"
+                    )
+                    page = await made.fetcher.fetch(pages.url, CLICKED)
+                    assert (page.final_url, page.loads) == (f"{pages.url}/", 0)
+                    assert page.text.split() == ["here", "More"]
+                    assert pages.hits["/sent"] == 0
+
+
+TWO = f"""{PROSE}<section><ul></ul><button class=more>More</button></section>
+<section><ul></ul><button class=more>More</button></section><script>
+document.querySelectorAll("section").forEach((section, k) => {{
+  let n = 0;
+  section.querySelector("button").onclick = () => {{
+    if (n < MOST[k]) section.querySelector("ul").insertAdjacentHTML("beforeend",
+      `<li>row${{k}}${{++n}}</li>`) }} }});
+</script>"""
+
+
+@BOTH
+async def test_each_of_several_lists_is_loaded(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    async with browsing(pages.url, direct=direct) as made:
+        for most in ([2, 2], [0, 2], [2, 0]):
+            pages["/"] = TWO.replace("MOST", str(most))
+            page = await made.fetcher.fetch(pages.url, CLICKED)
+            assert (page.loads, page.loads_cut) == (sum(most), False)
+            assert page.text.count("row") == sum(most)
+
+
+async def test_a_page_with_very_many_buttons_without_effect_may_have_more(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = PROSE + "<button class=more>More</button>" * 500
+    async with browsing(pages.url, direct=True) as made:
+        page = await made.fetcher.fetch(pages.url, CLICKED)
+    assert (page.loads, page.loads_cut, page.settled) == (0, True, True)
