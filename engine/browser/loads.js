@@ -5,6 +5,7 @@
   const LOOK_MS = 100;
   const FRAME_MS = 32;
   const MOST_SCREENS = 200;
+  const MOST_BOXES = 3;
   const MOST_TRIES = 20; // elements without effect, one after the other
   const LINE = 16; // in pixels; less is no row
   const LABEL = { letters: 100, elements: 10 }; // at most, of an element that loads more
@@ -15,25 +16,46 @@
   const pageDoes = (name, ...given) => page(name).apply(document, given);
   const does = (element, name, ...given) =>
     Reflect.get(Element.prototype, name, element).apply(element, given);
-  const sizeOf = (box, name) => Reflect.get(Element.prototype, name, box);
+  const ofElement = (name, element) => Reflect.get(Element.prototype, name, element);
   const pause = (ms) => new Promise((then) => { later(then, Math.max(Math.min(ms, left()), 0)); });
 
   // --- scrolling ---
-  const canScroll = (box) => sizeOf(box, "scrollHeight") > sizeOf(box, "clientHeight") + 1;
-  const scrollBox = () => {
+  // How far a box can be scrolled.
+  const roomOf = (box) => Math.max(ofElement("scrollHeight", box) - ofElement("clientHeight", box) - 1, 0);
+  const scrolls = (box) => roomOf(box) > 0 && /auto|scroll/.test(getComputedStyle(box).overflowY);
+  // The elements in the middle of the window, those below an overlay and in open shadow roots
+  // included.
+  const inTheMiddle = () => {
+    const at = [innerWidth / 2, innerHeight / 2];
+    const found = new Set(pageDoes("elementsFromPoint", ...at));
+    for (const element of found) { // grows
+      const root = ofElement("shadowRoot", element);
+      const within = root ? Reflect.get(ShadowRoot.prototype, "elementsFromPoint", root).apply(root, at) : [];
+      for (const one of within) found.add(one);
+    }
+    return [...found];
+  };
+  let inner = []; // boxes beside the page itself; they stay the same while they can be scrolled
+  const innerBoxes = (root) => {
+    inner = inner.filter((box) => ofNode("isConnected", box) && roomOf(box));
+    if (!inner.length) {
+      const boxes = inTheMiddle().filter((box) => box !== root && scrolls(box));
+      inner = boxes.sort((one, other) => roomOf(other) - roomOf(one)).slice(0, MOST_BOXES);
+    }
+    return inner;
+  };
+  // The page itself, and the boxes with more in them: a page may be a little too high for the window
+  // beside its list, and an overlay may have a box of its own.
+  const scrollBoxes = () => {
     const root = page("scrollingElement") ?? page("documentElement");
-    if (canScroll(root)) return root;
-    const scrolls = (box) => canScroll(box) && /auto|scroll/.test(getComputedStyle(box).overflowY);
-    let box = pageDoes("elementFromPoint", innerWidth / 2, innerHeight / 2);
-    while (box && !scrolls(box)) box = ofNode("parentElement", box);
-    return box ?? root;
+    return [root, ...innerBoxes(root).filter((box) => roomOf(box) > roomOf(root))];
   };
   const scrollThrough = async (box) => {
     for (let screens = 0; screens < MOST_SCREENS && left() > 0; screens += 1) {
-      const before = sizeOf(box, "scrollTop");
-      does(box, "scrollBy", { top: Math.max(sizeOf(box, "clientHeight"), 100), behavior: "instant" });
+      const before = ofElement("scrollTop", box);
+      does(box, "scrollBy", { top: Math.max(ofElement("clientHeight", box), 100), behavior: "instant" });
       await pause(FRAME_MS);
-      if (sizeOf(box, "scrollTop") <= before) return;
+      if (ofElement("scrollTop", box) <= before) return;
     }
   };
   // Listeners and observers of the scroll position are called with the next frame, which a busy
@@ -116,7 +138,7 @@
     const labels = loaders();
     const parts = [root, ...shown.rootsOf(document)];
     return {
-      height: sizeOf(scrollBox(), "scrollHeight"),
+      height: Math.max(...scrollBoxes().map((box) => ofElement("scrollHeight", box))),
       number: sum(parts, numberIn) - sum(labels, (one) => 1 + Math.min(numberIn(one), LABEL.elements)),
       letters: ask.loadMore
         ? sum(parts, lettersOf) - sum(labels, (one) => Math.min(lettersOf(one), LABEL.letters)) : 0,
@@ -218,7 +240,7 @@
     async step() {
       if (this.button) click(this.button);
       if (ask.scroll && page("documentElement")) {
-        await scrollThrough(scrollBox());
+        for (const box of scrollBoxes()) await scrollThrough(box);
         await painted();
       }
       const grew = await this.hasGrown();

@@ -31,6 +31,7 @@ const add = () => {{ if (n < 3) document.querySelector("main").insertAdjacentHTM
 const isEnd = () => innerHeight + scrollY > document.body.scrollHeight - 300;
 HOW
 </script>"""
+AT_ONCE = "addEventListener('scroll', () => { if (isEnd()) add() })"
 SCROLLS = {
     "a handler that waits for the end of the scrolling": """let timer, asked = false;
 addEventListener("scroll", () => { clearTimeout(timer); timer = setTimeout(async () => {
@@ -138,7 +139,7 @@ async def test_a_button_that_is_disabled_at_first_is_waited_for(
 async def test_a_page_without_timers_is_not_looked_at_again(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
-    pages["/"] = TALL.replace("HOW", "addEventListener('scroll', () => { if (isEnd()) add() })")
+    pages["/"] = TALL.replace("HOW", AT_ONCE)
     pages["/list"] = LIST.replace("HOW", "add")
     async with browsing(pages.url, direct=direct) as made:
         scrolled = await made.fetcher.fetch(pages.url, SCROLLED)
@@ -236,8 +237,8 @@ async def test_a_button_in_a_shadow_root_is_clicked(
     assert (page.loads, page.loads_cut) == (3, False)
 
 
-FORM = f"""{PROSE}<ul></ul><form method=post action=/sent>NEEDS<button class=more>More</button></form>
-<script>
+FORM = f"""{PROSE}<ul></ul>
+<form method=post action=/sent>NEEDS<button class=more>More</button></form><script>
 let n = 0;
 const form = document.querySelector("form");
 form.onsubmit = (event) => {{ event.preventDefault();
@@ -318,3 +319,65 @@ async def test_a_page_with_very_many_buttons_without_effect_may_have_more(
     async with browsing(pages.url, direct=True) as made:
         page = await made.fetcher.fetch(pages.url, CLICKED)
     assert (page.loads, page.loads_cut, page.settled) == (0, True, True)
+
+
+# A list in a box of its own, which adds a row whenever its end is in view.
+BOX = f"""<div id=box style="height:100%;overflow:auto">{PROSE}<div style=height:1500px></div>
+<main></main></div>"""
+ADDS = """<script>
+const host = HOST, box = host.querySelector("#box");
+let n = 0;
+box.onscroll = () => {
+  if (n < 3 && box.scrollTop + box.clientHeight > box.scrollHeight - 100)
+    host.querySelector("main").insertAdjacentHTML("beforeend",
+      `<div style=height:900px>row${++n}</div>`) };
+</script>"""
+OVERLAY = (
+    "<div style='position:fixed;inset:0;SCROLLS'><p style='margin:30%'>subscribe</p>MORE</div>"
+)
+LOCKED = "<style>html, body { height: 100%; margin: 0; overflow: hidden }</style>"
+INNER = LOCKED + BOX + ADDS.replace("HOST", "document")
+BOXES = {
+    "below an overlay": INNER + OVERLAY,
+    "below an overlay that can be scrolled further": INNER
+    + OVERLAY.replace("SCROLLS", "overflow:auto").replace(
+        "MORE", "<div style=height:9000px>terms</div>"
+    ),
+    "in a page that is a little too high itself": "<style>html, body { height: 100% }</style>"
+    + INNER.removeprefix(LOCKED)
+    + "<p>foot",
+    "in a shadow root": LOCKED
+    + "<div style=height:100% id=app></div><script>"
+    + f"app.attachShadow({{ mode: 'open' }}).innerHTML = `{BOX}`;</script>"
+    + ADDS.replace("HOST", "app.shadowRoot"),
+    "around the content of another": LOCKED
+    + "<div style=height:100% id=app><main></main><div style=height:1500px></div></div><script>"
+    + "app.attachShadow({ mode: 'open' }).innerHTML = "
+    + "`<div id=box style='height:100%;overflow:auto'><slot></slot></div>`;</script>"
+    + ADDS.replace("HOST", "app").replace("box = host.", "box = app.shadowRoot."),
+}
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
+@BOTH
+async def test_the_box_with_the_list_is_scrolled(
+    browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
+) -> None:
+    async with browsing(pages.url, direct=direct) as made:
+        for name, markup in BOXES.items():
+            with subtests.test(name=name):
+                pages["/"] = markup
+                page = await made.fetcher.fetch(pages.url, SCROLLED)
+                assert [row for row in ROWS if row in page.text] == ROWS
+                assert (page.loads_cut, page.settled) == (False, True)
+
+
+@BOTH
+async def test_a_long_page_is_scrolled_although_a_box_in_it_is_longer(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    long = "<pre style='height:90vh;overflow:auto'>" + "words\n" * 500 + "</pre>"
+    pages["/"] = TALL.replace(PROSE, long).replace("HOW", AT_ONCE)
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, SCROLLED)
+    assert [row for row in ROWS if row in page.text] == ROWS
