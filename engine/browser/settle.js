@@ -374,5 +374,5 @@
     guarded();
   });
 
-  return { atRest, tell, showing };
+  return { atRest, tell, showing, isOwn };
 })

@@ -332,67 +332,6 @@
     (responseStatus === 0 || ask.refusals.includes(responseStatus)) &&
     name.startsWith(`${location.origin}/`);
 
-  // Loading more: the page is scrolled through to its end, and the element that loads more clicked,
-  // until it has not grown any further.
-  const FRAME_MS = 32;
-  const MOST_SCREENS = 200;
-  const sizeOf = (box, name) => Reflect.get(Element.prototype, name, box);
-  const canScroll = (box) => sizeOf(box, "scrollHeight") > sizeOf(box, "clientHeight") + 1;
-  const scrollBox = () => {
-    const root = page("scrollingElement") ?? page("documentElement");
-    if (canScroll(root)) return root;
-    const scrolls = (box) => canScroll(box) && /auto|scroll/.test(getComputedStyle(box).overflowY);
-    let box = pageDoes("elementFromPoint", innerWidth / 2, innerHeight / 2);
-    while (box && !scrolls(box)) box = Reflect.get(Node.prototype, "parentElement", box);
-    return box ?? root;
-  };
-  const scrollThrough = async (box) => {
-    for (let screens = 0; screens < MOST_SCREENS && left() > 0; screens += 1) {
-      const before = sizeOf(box, "scrollTop");
-      does(box, "scrollBy", { top: Math.max(sizeOf(box, "clientHeight"), 100), behavior: "instant" });
-      await new Promise((then) => { later(then, FRAME_MS); });
-      if (sizeOf(box, "scrollTop") <= before) return;
-    }
-  };
-  const loader = () => [...pageDoes("querySelectorAll", ask.loadMore)].find((one) =>
-    does(one, "checkVisibility", { visibilityProperty: true }) &&
-    !does(one, "matches", ":disabled, [aria-disabled=true]"));
-  // A click that no script handles must not open another page.
-  const stay = (event) => event.preventDefault();
-  const click = (element) => {
-    for (const kind of ["click", "submit"]) addEventListener(kind, stay, { once: true });
-    does(element, "scrollIntoView", { block: "center", behavior: "instant" });
-    does(element, "dispatchEvent", new MouseEvent("click", { bubbles: true, cancelable: true, composed: true }));
-    for (const kind of ["click", "submit"]) removeEventListener(kind, stay);
-  };
-  const grow = async (first) => {
-    let [last, loads] = [first, 0];
-    let [tallest, most, letters] = [0, 0, 0];
-    // A change of the text counts after a click only: a clock changes it, too.
-    const hasGrown = (clicked) => {
-      const root = page("documentElement");
-      if (!root) return false; // a script removed it
-      const height = sizeOf(scrollBox(), "scrollHeight");
-      const number = everything(root).length;
-      const text = ask.loadMore ? Reflect.get(Node.prototype, "textContent", root).length : 0;
-      const has = height > tallest || number > most || (clicked && text !== letters);
-      [tallest, most, letters] = [Math.max(tallest, height), Math.max(most, number), text];
-      return has;
-    };
-    hasGrown(false);
-    for (;;) {
-      const button = ask.loadMore ? loader() : undefined;
-      if (!button && !ask.scroll) return { ...last, loads, loadsCut: false };
-      if (loads >= ask.maxLoads || isTooLarge()) return { ...last, loads, loadsCut: true };
-      if (button) click(button);
-      if (ask.scroll && page("documentElement")) await scrollThrough(scrollBox());
-      last = await rest.atRest();
-      const grew = hasGrown(Boolean(button));
-      loads += grew;
-      if (!last.settled || !grew) return { ...last, loads, loadsCut: !last.settled };
-    }
-  };
-
   // Custom fields: see `custom_fields.py`.
   const valueOf = (element, attribute) => {
     const level = (text) => text.slice(0, 8 * ask.maxValueChars).toWellFormed();
@@ -416,6 +355,7 @@
   };
 
   const rest = settle(ask, left, later);
+  const more = loads(ask, { left, later, rest, shown, isTooLarge });
   const unready = (settled) => ({ settled, held: [], written: false });
   if (ask.loadMore) named("load_more", () => pageDoes("querySelector", ask.loadMore));
   if (ask.clickLinks) named("click_links", () => pageDoes("querySelector", ask.clickLinks));
@@ -424,8 +364,8 @@
     : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
   const grows = came.settled && (ask.scroll || ask.loadMore) && page("documentElement");
   const grownFrom = performance.now();
-  const { settled, held, written, loads, loadsCut } = grows
-    ? await grow(came) : { ...came, loads: 0, loadsCut: Boolean(ask.scroll || ask.loadMore) };
+  const { settled, held, written, loads: times, loadsCut } = grows
+    ? await more.grow(came) : { ...came, loads: 0, loadsCut: Boolean(ask.scroll || ask.loadMore) };
   const grownFor = performance.now() - grownFrom;
   const values = named("fields", () => Object.fromEntries(
     ask.fields.flatMap((rule) => valuesOf(rule).map((value) => [rule.name, value]))));
@@ -471,7 +411,7 @@
     empty: !isShowing && !found.size && !text.trim(),
     facts: audited,
     values,
-    loads,
+    loads: times,
     loadsCut,
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,

@@ -50,6 +50,8 @@ READ_MS: Final = 5_000  # after the load event, for IndexedDB, which some pages 
 # The page learns of the request of a new frame 10 to 40 ms later, at most 229 on a busy machine.
 FRAME_MS: Final = 300
 COMPUTES_MS: Final = 5_000  # on a busy machine a second of a page's work takes so long
+# A page may load more this long after it seems to be at rest, as by a debounced handler.
+MORE_MS: Final = 1_000
 # A browser grants a site 5 Mi; above this limit a page can store hardly anything.
 MAX_STORED_CHARS: Final = 4 * 1024 * 1024
 TEXTS_OF_AN_ELEMENT: Final = 2  # text nodes an element; a page with more is cut
@@ -69,8 +71,9 @@ def compact(source: str) -> str:
 @cache
 def taking_script() -> str:
     """Return the function that receives options, waits for the page, and extracts it."""
-    scripts = f"{script('settle')}, {script('later')}, {script('shown')}"
-    return compact(f"((settle, later, shown) => {script('take')})({scripts})")
+    names = ("settle", "later", "shown", "loads")
+    scripts = ", ".join(script(name) for name in names)
+    return compact(f"(({', '.join(names)}) => {script('take')})({scripts})")
 
 
 @cache
@@ -123,6 +126,7 @@ def extraction_options(
         "scroll": options.scroll,
         "loadMore": options.load_more,
         "maxLoads": options.max_loads,
+        "moreMs": MORE_MS,
         "clickLinks": options.click_links,
         "fields": [rule._asdict() for rule in options.fields],
         "addresses": sorted(ADDRESSES),
