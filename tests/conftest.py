@@ -28,13 +28,13 @@ TESTS = Path(__file__).resolve().parent
 LIMIT_S = 200.0  # catches what hangs; a crowded machine may take its time
 LONGEST = (
     "hard/test_rigs.py",
-    "hostile/test_traps.py",
     "supervision/test_neighbours.py",
-    "browser/test_direct.py",
-    "work/test_click_links.py",
+    "browser/test_settling.py",
+    "work/test_concurrency.py",
     "hostile/test_whole_site.py",
-    "server/test_mcp_verification.py",
+    "work/test_click_links.py",
     "commands/test_octask_run.py",
+    "hostile/test_traps.py",
 )
 SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,27 +16,49 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.browser.conftest import Pages
+from tests.support.at_once import ended
 from tests.support.far_limits import be_patient
 from tests.support.serving import running
 
 Opening = Callable[..., AbstractAsyncContextManager["Desk"]]
 Running = Callable[[], AbstractAsyncContextManager[Engine]]
+Case = TypeVar("Case")
+AGENTS = 4  # at once, where cases are not used one after the other
 
 
 class Desk:
     """What a test of the tools works with."""
 
-    def __init__(self, agents: Agents, pages: Pages) -> None:
+    def __init__(self, agents: Agents, pages: Pages, agent: str | None = None) -> None:
         self.agents = agents
         self.pages = pages
+        self._agent = agent
+        self._path = "" if agent is None else f"/{agent}"
 
     async def call(self, tool: str, agent: str | None = None, **args: Any) -> ToolReply:
-        return await self.agents.call(tool, args, agent_id=agent)
+        return await self.agents.call(tool, args, agent_id=agent or self._agent)
 
     async def show(self, html: str, agent: str | None = None) -> ToolReply:
         """Open a page of these words."""
-        self.pages["/"] = html
-        return await self.call("navigate", agent, url=self.pages.url)
+        self.pages[self._path or "/"] = html
+        return await self.call("navigate", agent, url=f"{self.pages.url}{self._path}")
+
+    async def at_once(
+        self,
+        use: Callable[[Desk, Case], Coroutine[Any, Any, None]],
+        cases: Mapping[str, Case],
+    ) -> dict[str, asyncio.Task[None]]:
+        """Use the desks of some agents, each with a page of its own; see `at_once.ended`."""
+        free = [Desk(self.agents, self.pages, f"agent-{number}") for number in range(AGENTS)]
+
+        async def used(case: Case) -> None:
+            made = free.pop()
+            try:
+                await use(made, case)
+            finally:
+                free.append(made)
+
+        return await ended({name: used(case) for name, case in cases.items()}, most=AGENTS)
 
     async def read(self, **args: Any) -> str:
         """The page's lines, without its title and address."""

@@ -338,12 +338,18 @@ STEPS = [
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_step_in_words_does_what_it_says(desk: Opening, subtests: pytest.Subtests) -> None:
     async with desk() as made:
-        for said, asked, wanted in STEPS:
-            with subtests.test(said=said):
-                await made.show(FORM)  # as it was before the last step
-                answer: ToolReply = await made.call("act", instruction=said)
-                assert answer.ok
-                assert await made.script(asked) == wanted
+        cases = await made.at_once(do_step, {step[0]: step for step in STEPS})
+    for said, case in cases.items():
+        with subtests.test(said=said):
+            case.result()
+
+
+async def do_step(made: Desk, step: tuple[str, str, object]) -> None:
+    said, asked, wanted = step
+    await made.show(FORM)  # as it was before the last step
+    answer: ToolReply = await made.call("act", instruction=said)
+    assert answer.ok
+    assert await made.script(asked) == wanted
 
 
 async def test_steps_between_pages(desk: Opening) -> None:

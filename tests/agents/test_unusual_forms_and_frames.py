@@ -29,18 +29,23 @@ async def test_a_form_is_read_and_used_whatever_its_fields_are_called(
     desk: Opening, subtests: pytest.Subtests
 ) -> None:
     async with desk() as made:
-        for name in SHADOWING:
-            with subtests.test(name=name):
-                await made.show(form_with(name))
-                assert (await made.read()).endswith('button "Search"] words')
-                found = (await made.call("find", query="Search")).data["matches"]
-                assert found[0]["role"] == "button"
-                form = (await made.call("find", query="form order")).data["matches"][0]
-                assert (form["role"], form.get("states", [])) == ("form", [])
-                await made.do("type", "textbox", "Word", "x")
-                await made.do("click", "button", "Search")
-                assert await made.script("document.title") == "t1"
-                await made.call("interact", ref=form["ref"], action="hover")
+        cases = await made.at_once(use_form, {name: form_with(name) for name in SHADOWING})
+    for name, case in cases.items():
+        with subtests.test(name=name):
+            case.result()
+
+
+async def use_form(made: Desk, markup: str) -> None:
+    await made.show(markup)
+    assert (await made.read()).endswith('button "Search"] words')
+    found = (await made.call("find", query="Search")).data["matches"]
+    assert found[0]["role"] == "button"
+    form = (await made.call("find", query="form order")).data["matches"][0]
+    assert (form["role"], form.get("states", [])) == ("form", [])
+    await made.do("type", "textbox", "Word", "x")
+    await made.do("click", "button", "Search")
+    assert await made.script("document.title") == "t1"
+    await made.call("interact", ref=form["ref"], action="hover")
 
 
 BOXLESS = "display:contents"
@@ -152,25 +157,36 @@ async def test_a_click_in_a_frame_reaches_the_element_itself(
     desk: Opening, subtests: pytest.Subtests
 ) -> None:
     async with desk() as made:
-        for name, markup in STRAIGHT.items():
-            with subtests.test(name=name):
-                await opened(made, markup)
-                for number in ("0", "19", "79"):
-                    await made.do("click", "button", number)
-                    assert await made.script("document.title") == number
+        cases = await made.at_once(click_in_frame, STRAIGHT)
+    for name, case in cases.items():
+        with subtests.test(name=name):
+            case.result()
+
+
+async def click_in_frame(made: Desk, markup: str) -> None:
+    await opened(made, markup)
+    for number in ("0", "19", "79"):
+        await made.do("click", "button", number)
+        assert await made.script("document.title") == number
 
 
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_click_in_a_turned_frame_is_refused(
-    desk: Opening, subtests: pytest.Subtests
+    desk: Opening, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("engine.browser.interact.element_actions.READY_MS", 300)  # it stays so
     async with desk() as made:
-        for name, markup in TURNED.items():
-            with subtests.test(name=name):
-                await opened(made, markup)
-                with pytest.raises(ElementNotReady, match="in a rotated, skewed or mirrored frame"):
-                    await made.do("click", "button", "19")
-                assert await made.script("document.title") == "t"
+        cases = await made.at_once(click_in_turned_frame, TURNED)
+    for name, case in cases.items():
+        with subtests.test(name=name):
+            case.result()
+
+
+async def click_in_turned_frame(made: Desk, markup: str) -> None:
+    await opened(made, markup)
+    with pytest.raises(ElementNotReady, match="in a rotated, skewed or mirrored frame"):
+        await made.do("click", "button", "19")
+    assert await made.script("document.title") == "t"
 
 
 ECHO = "<input type='password' aria-label='Word'/><p id='out'>-</p>"

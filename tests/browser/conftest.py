@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -18,12 +19,14 @@ from engine.egress.egress_policy import Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
 from engine.sample.site import Answer, Request, Server
+from tests.support.at_once import ended
 from tests.support.far_limits import be_patient
 from tests.support.serving import running
 
 Making = Callable[..., AbstractAsyncContextManager["Made"]]
 # For what is taken at its limit: a machine that does not come that far gets the next one.
 LIMITS_MS = (3_000, 12_000, 50_000)
+TABS = 4  # for pages that wait at once; a place has six connections
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +49,21 @@ class Made:
         self.session = session
         self.fetcher: Any = fetcher
         self.start = start
+
+    async def taken(
+        self, cases: Mapping[str, str], pages: Pages, options: PageOptions, shared: str = "/slow"
+    ) -> dict[str, asyncio.Task[Fetched]]:
+        """Take the page of each case, as many at once as there are tabs; see `at_once.ended`.
+
+        Args:
+            shared: what pages ask for. Each gets a query of its own: for one address the browser
+                asks one page after the other.
+        """
+        for number, page in enumerate(cases.values()):
+            pages[f"/case/{number}"] = page.replace(shared, f"{shared}?{number}")
+        urls = [f"{pages.url}/case/{number}" for number in range(len(cases))]
+        fetched = [self.fetcher.fetch(url, options) for url in urls]
+        return await ended(dict(zip(cases, fetched, strict=True)))
 
     async def at_its_limit(self, url: str, holds: str = "", **asked: Any) -> Fetched:
         """The page as it is at its limit, with the first that was long enough to open it.

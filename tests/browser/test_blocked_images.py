@@ -6,7 +6,7 @@ import pytest
 
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
-from tests.browser.conftest import Making, Pages
+from tests.browser.conftest import TABS, Making, Pages
 
 PATIENT = PageOptions(timeout_ms=100_000)
 GO = "() => root.append('words')"
@@ -73,15 +73,16 @@ CLASSES = "class Event {} class Element {} class Promise {} class Set {}"
 async def test_a_page_shows_what_it_shows_after_an_image(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
-    async with browsing(pages.url, direct=direct) as made:
-        for name, waits in WAITS.items():
-            with subtests.test(name=name):
-                classes = CLASSES if name == "a class of that name" else ""
-                pages["/"] = (
-                    f"<div id=root></div><script>{classes} onload = () => {{ {waits} }}</script>"
-                )
-                page = await made.fetcher.fetch(pages.url, PATIENT)
-                assert (page.text, page.settled) == ("words", True)
+    cases = {}
+    for name, waits in WAITS.items():
+        classes = CLASSES if name == "a class of that name" else ""
+        cases[name] = f"<div id=root></div><script>{classes} onload = () => {{ {waits} }}</script>"
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        taken = await made.taken(cases, pages, PATIENT)
+    for name, case in taken.items():
+        with subtests.test(name=name):
+            page = case.result()
+            assert (page.text, page.settled) == ("words", True)
     assert not [path for path in pages.hits if path.endswith(".svg")]
 
 

@@ -12,7 +12,7 @@ from engine.browser.page import extraction_options
 from engine.browser.page.request_queue import RequestQueue
 from engine.pages.fetch import IdleState, PageOptions
 from engine.sample.site import Answer
-from tests.browser.conftest import Making, Pages
+from tests.browser.conftest import TABS, Making, Pages
 
 PATIENT = PageOptions(timeout_ms=100_000)
 PROSE = "<p>" + "All of this text came with the markup of the page. " * 8 + "</p>"
@@ -100,12 +100,14 @@ async def test_a_page_that_is_still_being_written_is_not_at_rest(
 ) -> None:
     pages["/slow"] = Answer(b"words" * 20, 200, "text/plain", spread_s=1.2)
     pages["/part.js"] = Answer(b"shown('words')", 200, "text/javascript", delay_s=0.9)
-    async with browsing(pages.url) as made:
-        for script in WRITING:
-            with subtests.test(script=script):
-                pages["/"] = late(f"const root = document.getElementById('root'); {script}")
-                page = await made.fetcher.fetch(pages.url, PATIENT)
-                assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
+    root = "const root = document.getElementById('root');"
+    cases = {script: late(f"{root} {script}") for script in WRITING}
+    async with browsing(pages.url, pages=TABS) as made:
+        taken = await made.taken(cases, pages, PATIENT)
+    for script, case in taken.items():
+        with subtests.test(script=script):
+            page = case.result()
+            assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
 
 
 FRAMED = """<p></p><script>
@@ -149,8 +151,10 @@ LATER_FRAMES = [
 
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_the_document_of_a_frame_that_a_script_adds_is_waited_for(
-    browsing: Making, pages: Pages, subtests: pytest.Subtests
+    browsing: Making, pages: Pages, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Requests of pages beside others are reported later, and still before an answer comes.
+    monkeypatch.setattr(extraction_options, "FRAME_MS", 1_000)
     pages["/slow"] = Answer(SENDS.encode(), delay_s=1.5)
     pages["/led"] = Answer(b"", 302, headers=(("Location", "/slow"),))
     pages["/text"] = Answer(b"words", delay_s=1.5)
@@ -158,12 +162,13 @@ async def test_the_document_of_a_frame_that_a_script_adds_is_waited_for(
     pages["/around"] = "<iframe src=/slow></iframe>"
     pages["/adding"] = """<script>onload = () => { const one = document.createElement("iframe");
     one.src = "/slow"; document.body.append(one) }</script>"""
-    async with browsing(pages.url) as made:
-        for adds in LATER_FRAMES:
-            with subtests.test(adds=adds):
-                pages["/"] = FRAMED.replace("ADDS", adds)
-                page = await made.fetcher.fetch(pages.url, PATIENT)
-                assert ("words" in page.text, page.settled) == (True, True)
+    cases = {adds: FRAMED.replace("ADDS", adds) for adds in LATER_FRAMES}
+    async with browsing(pages.url, pages=TABS) as made:
+        taken = await made.taken(cases, pages, PATIENT)
+    for adds, case in taken.items():
+        with subtests.test(adds=adds):
+            page = case.result()
+            assert ("words" in page.text, page.settled) == (True, True)
 
 
 # Frames that bring a page nothing. OTHER is another site, and nothing under /never is answered.
@@ -176,7 +181,7 @@ IDLE_FRAMES = [
     "root.append(makes('/never', { loading: 'lazy', hidden: true }))",
     "const one = makes('/never'); root.append(one); setTimeout(() => one.remove(), 300)",
     # which Chromium refuses to load into itself, and which refuses by itself
-    "root.append(makes('/'))",
+    "root.append(makes(location.pathname))",
     "root.append(makes('/refused', { hidden: true }))",
     # of whose document the browser reports no end
     "root.append(makes('/film'))",
@@ -247,7 +252,7 @@ UNAWAITED = [
     "root.append(makes(''))",
     "const one = makes(''); one.setAttribute('src', ''); root.append(one)",
     # its own document
-    "root.append(makes('/')); root.append(makes('#part'))",
+    "root.append(makes(location.pathname)); root.append(makes('#part'))",
     # once it has a document, whatever comes after that
     "const one = makes('/quick'); root.append(one); one.onload = () => { one.onload = null;"
     " one.src = '/none' }",
@@ -270,12 +275,13 @@ async def test_a_page_does_not_wait_for_the_report_of_frames_without_a_request_o
         one["/never"] = Answer(stops="before")
     pages["/none"], pages["/quick"] = Answer(b"", 204), "quick"
     place = f"localhost:{canary.server.port}"
-    async with browsing(pages.url, allow_private=[place]) as made:
-        for adds in UNAWAITED:
-            with subtests.test(adds=adds):
-                pages["/"] = FRAMED.replace("ADDS", adds.replace("OTHER", other))
-                page = await made.fetcher.fetch(pages.url, PATIENT)
-                assert ("application" in page.text, page.settled) == (True, True)
+    cases = {adds: FRAMED.replace("ADDS", adds.replace("OTHER", other)) for adds in UNAWAITED}
+    async with browsing(pages.url, pages=TABS, allow_private=[place]) as made:
+        taken = await made.taken(cases, pages, PATIENT)
+    for adds, case in taken.items():
+        with subtests.test(adds=adds):
+            page = case.result()
+            assert ("application" in page.text, page.settled) == (True, True)
 
 
 async def test_new_frames_without_end_hold_up_a_page_no_longer_than_one(
@@ -340,12 +346,13 @@ async def test_a_frame_that_brings_nothing_holds_up_its_page_for_a_while_at_most
     pages["/picture"] = "<p>inner</p><script async src=/never></script>"
     pages["/around"] = f"<p>inner</p><iframe src={other}/never></iframe>"
     place = f"localhost:{canary.server.port}"
-    async with browsing(pages.url, direct=direct, allow_private=[place]) as made:
-        for adds in IDLE_FRAMES:
-            with subtests.test(adds=adds):
-                pages["/"] = FRAMED.replace("ADDS", adds.replace("OTHER", other))
-                page = await made.fetcher.fetch(pages.url, PATIENT)
-                assert ("application" in page.text, page.settled) == (True, True)
+    cases = {adds: FRAMED.replace("ADDS", adds.replace("OTHER", other)) for adds in IDLE_FRAMES}
+    async with browsing(pages.url, pages=TABS, direct=direct, allow_private=[place]) as made:
+        taken = await made.taken(cases, pages, PATIENT)
+    for adds, case in taken.items():
+        with subtests.test(adds=adds):
+            page = case.result()
+            assert ("application" in page.text, page.settled) == (True, True)
     assert canary.hits["/never"], "it was no refused address that was not waited for"
 
 

@@ -16,7 +16,7 @@ from engine.sample.site import Answer
 from fixtures.site.oddities import PASSWORD, USER
 from fixtures.site.site import Site
 from tests.bench.rendered_text import likeness
-from tests.browser.conftest import Making, Pages
+from tests.browser.conftest import TABS, Making, Pages
 from tests.support.engines import until
 from tests.support.far_limits import wait_for_answers
 from tests.work.random_pages import random_page
@@ -97,13 +97,14 @@ async def test_a_page_that_leads_on_is_not_taken_for_the_one_it_leads_to(
 ) -> None:
     wait_for_answers(monkeypatch)
     pages["/next"] = Answer(b"<p>the page itself", 200, "text/html", delay_s=1.5)
-    async with browsing(pages.url) as made:
-        for way in LEADING_ON:
-            with subtests.test(way=way):
-                pages["/"] = f"<p>one moment</p>{way}"
-                page = await made.fetcher.fetch(pages.url, AT_LEISURE)
-                assert (page.text.strip(), page.settled) == ("the page itself", True)
-                assert page.final_url.startswith(f"{pages.url}/next")
+    cases = {way: f"<p>one moment</p>{way}" for way in LEADING_ON}
+    async with browsing(pages.url, pages=TABS) as made:
+        taken = await made.taken(cases, pages, AT_LEISURE, shared="/next")
+    for way, case in taken.items():
+        with subtests.test(way=way):
+            page = case.result()
+            assert (page.text.strip(), page.settled) == ("the page itself", True)
+            assert page.final_url.startswith(f"{pages.url}/next")
 
 
 async def test_a_page_that_stays_where_it_is_is_ready_when_it_is_still(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.command_states import instance_options
 from tests.commands.conftest import Booth, Opening, do, failure, mistakes, results, task
+from tests.support.at_once import ended
 from tests.support.far_limits import keep_own_limits
 
 LOG = """<pre id=log></pre><script>
@@ -367,12 +369,13 @@ async def test_wait_for_gone_waits_for_a_late_frame(opened: Opening, site: Site)
       f.srcdoc = "<b>in</b>"; f.onload = () => setTimeout(() => f.remove(), 3_000);
       document.body.append(f) }, 300)"""
     site.answers["/late"] = page(f"<script>{late}</script>")
+    goto, look = do("goto", url=f"{site.url}/late"), "return !!window.frames.length"
+    asked = {"frame": "iframe", "timeout": 60_000}
+    gone = do("wait_for", gone="b", **asked), do("expect", selector="b", state="hidden", **asked)
     async with opened() as booth:
-        for one in (do("wait_for", gone="b"), do("expect", selector="b", state="hidden")):
-            one["args"] |= {"frame": "iframe", "timeout": 60_000}
-            goto, look = do("goto", url=f"{site.url}/late"), "return !!window.frames.length"
-            _, _, there = await results(booth, goto, one, do("evaluate", script=look))
-            assert there == {"value": False} or one["args"]["action"] == "expect"
+        seen = [results(booth, goto, one, do("evaluate", script=look)) for one in gone]
+        (_, _, there), _ = await asyncio.gather(*seen)
+    assert there == {"value": False}  # only `wait_for` waits for that as well
 
 
 async def test_an_alternative_of_a_target_is_used_where_the_target_meets_nothing_or_several(
@@ -426,20 +429,24 @@ async def test_what_a_reason_quotes_takes_none_of_our_own_words_with_it(
     site.answers["/form"] = page("<label>Name</label>")
     goto = {**do("goto", url=f"{site.url}/form"), "intention": "Open the form for the password"}
     async with opened() as booth:
-        for name in ("Password:", 'Secret: "', "the token =", "Set-Cookie: "):
-            with subtests.test(name=name):
-                await quoted(booth, goto, name)
+        names = ("Password:", 'Secret: "', "the token =", "Set-Cookie: ")
+        cases = await ended({name: quoted(booth, goto, name) for name in names}, most=2)
+    for name, case in cases.items():
+        with subtests.test(name=name):
+            case.result()
 
 
 async def quoted(booth: Booth, goto: dict[str, Any], name: str) -> None:
     named = f"label:text-is({json.dumps(name)})"
-    late = await failure(booth, goto, do("click", selector=named, timeout=2_000))
+    last = {**do("click", selector="#x", timeout=2_000), "intention": f"Type the {name}"}
+    late, met, done = await asyncio.gather(
+        failure(booth, goto, do("click", selector=named, timeout=2_000)),
+        failure(booth, goto, do("expect", selector="label", text=name, timeout=2_000)),
+        booth.run(goto, last),
+    )
     assert late[1].startswith("not done within 2 s: label:text-is(")
     assert late[1].endswith(" (there is no such element)")
-    met = await failure(booth, goto, do("expect", selector="label", text=name, timeout=2_000))
     assert met[1].endswith(' of label, found "Name"')
-    last = {**do("click", selector="#x", timeout=2_000), "intention": f"Type the {name}"}
-    done = await booth.run(goto, last)
     assert done["error"]["message"].endswith(
         "): not done within 2 s: #x (there is no such element)"
     )

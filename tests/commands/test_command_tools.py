@@ -12,6 +12,7 @@ from engine.browser.interact.command_failures import as_failure
 from engine.sample.site import Answer
 from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do, failure, results
+from tests.support.at_once import ended
 from tests.support.far_limits import keep_own_limits
 
 
@@ -254,6 +255,7 @@ HIDDEN = "<button id=b style='display:none'>x</button>"
 COVERED = "<button id=b>x</button><div style='position:fixed;inset:0;background:red'>cover</div>"
 
 
+AT_ONCE = 4  # tasks, each with a browser context of its own
 REFUSED = [
     ("", do("click", selector="#b"), "COMMAND_TIMEOUT", "there is no such element"),
     (HIDDEN, do("click", selector="#b"), "COMMAND_TIMEOUT", "it is hidden"),
@@ -281,11 +283,17 @@ REFUSED = [
 async def test_what_cannot_be_done_has_a_code_and_a_reason_of_one_line(
     opened: Opening, site: Site, subtests: pytest.Subtests
 ) -> None:
+    for number, (body, *_) in enumerate(REFUSED):
+        site.answers[f"/it/{number}"] = page(body)
     async with opened() as booth:
-        for body, command, code, reason in REFUSED:
-            with subtests.test(body=body, args=command["args"]):
-                site.answers["/it"] = page(body)
-                assert reason in await refusal(booth, f"{site.url}/it", command, code, reason)
+        cases = {
+            number: refusal(booth, f"{site.url}/it/{number}", command, code, reason)
+            for number, (_, command, code, reason) in enumerate(REFUSED)
+        }
+        said = await ended(cases, most=AT_ONCE)
+    for number, (body, command, _, reason) in enumerate(REFUSED):
+        with subtests.test(body=body, args=command["args"]):
+            assert reason in said[number].result()
 
 
 async def refusal(booth: Booth, url: str, command: dict[str, Any], code: str, reason: str) -> str:
@@ -330,12 +338,17 @@ async def test_an_address_that_cannot_be_opened_says_why(
 ) -> None:
     keep_own_limits(monkeypatch)
     async with opened() as booth:
-        for path, code, reason in NOT_OPENED:
+        cases = {}
+        for path, code, _ in NOT_OPENED:
             limit_ms = 800 if code == "COMMAND_TIMEOUT" else 30_000  # a busy machine is slow
-            with subtests.test(path=path):
-                said = await failure(booth, do("goto", url=f"{site.url}{path}", timeout=limit_ms))
-                assert said[0] == code
-                assert reason in said[1]
+            opening = do("goto", url=f"{site.url}{path}", timeout=limit_ms)
+            cases[path] = failure(booth, opening)
+        said = await ended(cases, most=AT_ONCE)
+    for path, code, reason in NOT_OPENED:
+        with subtests.test(path=path):
+            found = said[path].result()
+            assert found[0] == code
+            assert reason in found[1]
 
 
 async def test_a_private_address_off_the_list_is_refused(opened: Opening, site: Site) -> None:

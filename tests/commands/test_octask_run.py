@@ -350,7 +350,7 @@ def test_a_rerun_takes_variables_and_files(octask: Octask, site: Site, verb: str
         do("goto", url="{{site}}/login?u={{unused}}"),
         do("goto", url="{{site}}/form"),
         do("upload", selector="input", files="a.txt"),
-        do("get_text", selector="#{{word}}", timeout=15_000),
+        do("get_text", selector="#{{word}}", timeout=5_000),
     )
     values = {"site": site.url, "word": "planted-word", "unused": "planted-too"}
     given = octask.file("values.json", values)

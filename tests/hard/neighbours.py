@@ -194,7 +194,7 @@ def measure(*, short: bool, only: Sequence[str] = (), rounds: int = 0) -> Figure
         place = _Place()
         place.server.start()
         try:
-            names = _chosen(only) if only else ["cookies", "headers"] if short else ALL
+            names = _chosen(only) if only else ["cookies"] if short else ALL
             rounds = rounds or (1 if short else ROUNDS)
             _measure_floods(Path(folder), place, facts, misses, names, rounds, short=short)
         finally:

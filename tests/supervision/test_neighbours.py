@@ -12,7 +12,7 @@ from copy import copy
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import pytest
 
@@ -25,7 +25,10 @@ from engine.kinds.crawl.concurrency import most_tabs
 from engine.model.errors import OnlyErrorAnswers
 from engine.sample.site import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled, limit_page, limit_settling
+from tests.support.at_once import ended
+from tests.support.engines import until
 from tests.support.far_limits import FAR_S
+from tests.support.serving import running
 
 FAR_MS = 100_000  # no page comes to it, except as the test says
 pytestmark = pytest.mark.usefixtures("patience")
@@ -327,41 +330,58 @@ EventSource = Proxy = null"""
 ON_LEAVING = f'addEventListener("pagehide", () => {{ {HOLDS} }})'
 
 
+class Holding(NamedTuple):
+    """A page that holds connections, and how many pages may be taken again for it."""
+
+    host: str
+    holds: str
+    concurrency: int
+    most_again: int
+
+
+HOLDING = {
+    "fetches": Holding("127.0.0.1", HOLDS, 3, 2),  # those beside it
+    "beacons": Holding("127.0.0.1", BEACONS, 1, 0),
+    "events": Holding("127.0.0.1", EVENTS, 1, 0),
+    "leaving": Holding("127.0.0.1", ON_LEAVING, 1, 1),
+    "proxied": Holding(BEHIND, HOLDS, 3, 2),
+    "proxied-frame": Holding(BEHIND, IN_FRAME, 1, 1),
+    "proxied-leaving": Holding(BEHIND, ON_LEAVING, 3, 4),
+}
+
+
 @pytest.mark.case("R93")
-@pytest.mark.parametrize(
-    ("host", "holds", "concurrency", "most_again"),
-    [
-        ("127.0.0.1", HOLDS, 3, 2),  # those beside it
-        ("127.0.0.1", BEACONS, 1, 0),
-        ("127.0.0.1", EVENTS, 1, 0),
-        ("127.0.0.1", ON_LEAVING, 1, 1),
-        (BEHIND, HOLDS, 3, 2),
-        (BEHIND, IN_FRAME, 1, 1),
-        (BEHIND, ON_LEAVING, 3, 4),
-    ],
-    ids=["fetches", "beacons", "events", "leaving", "proxied", "proxied-frame", "proxied-leaving"],
-)
 async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page(
-    home: Path, browser: Running, host: str, holds: str, concurrency: int, most_again: int
+    home: Path, browser: Running, subtests: pytest.Subtests
 ) -> None:
-    place = Place(host)
+    # Each with a browser of its own; they wait for the limit of a page at the same time.
+    turn = asyncio.Lock()
+    cases = {name: held_up(home / name, browser, one, turn) for name, one in HOLDING.items()}
+    for name, case in (await ended(cases)).items():
+        with subtests.test(name):
+            case.result()
+
+
+async def held_up(home: Path, browser: Running, one: Holding, turn: asyncio.Lock) -> None:
+    """Crawl a site with such a page; it has its turn until the connections are held."""
+    place = Place(one.host)
     place.pages = dict.fromkeys(HONEST, WITH_PARTS)
     place.acts["/style"] = lambda: Answer(b"p { color: #333 }", content_type="text/css")
     beside, later = HONEST[:3], HONEST[3:]
     place.pages["/"] = place.links(beside[0], "/holds", *beside[1:])
-    place.pages["/holds"] = f"{place.links(*later)}<script>{holds}</script>"  # left for them
+    place.pages["/holds"] = f"{place.links(*later)}<script>{one.holds}</script>"  # left for them
     place.acts["/never"] = lambda: Answer(stops="before")
-    place.server.start()
-    async with browser() as session:
-        kept = await crawled(
-            session, home, place.url, concurrency=concurrency, timeout_ms=HELD_MS, retries=0
-        )
-    place.server.stop()
+    asked = {"concurrency": one.concurrency, "timeout_ms": HELD_MS, "retries": 0}
+    with running(place):
+        async with browser() as session, asyncio.TaskGroup() as group, turn:
+            crawling = group.create_task(crawled(session, home, place.url, **asked))
+            await until(lambda: place.hits["/never"] >= 6 or crawling.done())
+    kept = crawling.result()
     assert place.hits["/never"] >= 6
     assert not [path for path in HONEST if "script's text" not in kept[path]["content"]]
     assert not [path for path, page in kept.items() if "error" in page]
     again = [path for path, page in kept.items() if page.get("attempts", 1) > 1]
-    assert len(again) <= most_again, "later pages had a context of their own"
+    assert len(again) <= one.most_again, "later pages had a context of their own"
 
 
 @pytest.mark.case("R93")

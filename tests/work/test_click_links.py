@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.page import click_links
+from engine.browser.page import click_links, extraction_options
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Pace
 from engine.kinds.crawl.stored_pages import stored_page
@@ -92,6 +92,12 @@ def patient_clicks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each click, and what it starts, the time that a crowded machine needs."""
     for limit in ("CLICK_S", "OPEN_S", "CLOSE_S"):
         monkeypatch.setattr(click_links, limit, FAR_S)
+
+
+@pytest.fixture
+def refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the requests for ended that a click leaves without an end, on a page that hides it."""
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 3_000)
 
 
 class Site:
@@ -278,19 +284,19 @@ async def test_the_delay_lies_between_two_loads_of_a_clicked_page(
         return site.answer(request)
 
     with served(answer) as url:
-        given = {"click_links": "button", "delay_ms": 13_000, "timeout_ms": 35_000}
+        given = {"click_links": "button", "delay_ms": 6_000, "timeout_ms": 16_000}
         page = await page_of(home, url, "browser", **given)
     assert page["clicks"] == 4  # the delays are no part of the time limit
     assert len(times) == 4
     # Since the first load began: its request may be long on its way.
-    assert times[-1] - begun[0] >= 3 * 13.0 - 0.05
+    assert times[-1] - begun[0] >= 3 * 6.0 - 0.05
 
 
 BUSY = """<button onclick="for (;;);">busy</button><button>next</button><p>here</p>"""
 
 
 async def test_a_page_that_a_click_hangs_is_kept(home: Path) -> None:
-    page = await clicked(home, Site({"/": BUSY}), timeout_ms=20_000)
+    page = await clicked(home, Site({"/": BUSY}), timeout_ms=10_000)
     assert page["clicks_cut"] is True
     assert "error" not in page
     assert "here" in page["content"]
@@ -302,9 +308,9 @@ SLOW = "<p>here</p>" + "".join(
 
 
 async def test_clicks_end_at_the_time_limit_and_say_so(home: Path) -> None:
-    page = await clicked(home, Site({"/": SLOW}), timeout_ms=20_000)
+    page = await clicked(home, Site({"/": SLOW}), timeout_ms=10_000)
     assert page["clicks_cut"] is True
-    assert 0 < page["clicks"] <= 50  # of 0.4 s at least
+    assert 0 < page["clicks"] <= 25  # of 0.4 s at least
 
 
 async def test_a_cancelled_crawl_stops_clicking_at_once(home: Path) -> None:
@@ -355,7 +361,9 @@ async def test_links_are_not_clicked_and_a_known_address_is_listed_once(home: Pa
     assert site.opened("/posted") == 0
 
 
-async def test_a_page_that_hides_its_navigations_is_not_left_either(home: Path) -> None:
+async def test_a_page_that_hides_its_navigations_is_not_left_either(
+    home: Path, refused_soon: None
+) -> None:
     html = """<button onclick="location='/next'">next</button><button>after</button><script>
     navigation.addEventListener('navigate', (event) => event.stopImmediatePropagation());
     document.querySelectorAll('button')[1].onclick = () => { location = '/after'; };</script>"""
@@ -435,7 +443,7 @@ POSTS = """<button onclick="setInterval(() => fetch('/posted', { method: 'POST' 
 
 async def test_nothing_is_sent_while_a_clicked_page_is_left(home: Path) -> None:
     site = Site({"/": POSTS})
-    page = await clicked(home, site)
+    page = await clicked(home, site, timeout_ms=10_000)  # the last click takes what is left
     assert set(page["clicked"]) == {"/a", "/b"}
     assert site.sent == []
 

@@ -466,7 +466,7 @@ async def test_a_cancel_ends_a_pause_at_once_and_keeps_the_failures(
 async def test_the_time_limit_acts_within_a_pause(
     home: Path, site: DownSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawl, "MINUTE_S", 10.0)
+    monkeypatch.setattr(crawl, "MINUTE_S", 3.0)
 
     def pauses() -> bool:
         events = home.glob("tasks/*/events.jsonl")

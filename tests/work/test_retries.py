@@ -128,7 +128,7 @@ async def crawled(site: Unsteady, ctx: MemoryContext | None = None, **more: Any)
 async def test_of_a_site_whose_first_answers_fail_no_page_is_lost(engine: str) -> None:
     async with Unsteady(some_trouble()) as site:
         # The silent page takes all of it; a browser that stands still takes a part.
-        timeout_ms = {"static": 12_000, "browser": 30_000}[engine]
+        timeout_ms = {"static": 8_000, "browser": 15_000}[engine]
         outcome, ctx = await crawled(site, engine=engine, timeout_ms=timeout_ms)
         urls = [page["url"] for page in ctx.pages]
         assert len(urls) == len(set(urls)) == PAGES
