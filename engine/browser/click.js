@@ -253,10 +253,17 @@
       const { startTime, currentTime, playbackRate, effect, timeline } = animation;
       if (known.has(animation) || animation.playState !== "running" || timeline !== page("timeline")) continue;
       if (startTime - clickedAt > STARTS_MS) continue;
-      const left = (effect?.getComputedTiming().endTime - currentTime) / playbackRate;
+      const end = playbackRate < 0 ? 0 : effect?.getComputedTiming().endTime;
+      const left = (end - currentTime) / playbackRate;
       if (left < TIMER_MS) ms = Math.max(ms, left);
     }
     return ms;
+  };
+
+  // What a click still loads at its limit may add elements and links.
+  const untilRest = async () => {
+    const { settled } = await rest.atRest();
+    cut ||= !settled && !notes.leads;
   };
 
   const click = async (element) => {
@@ -277,7 +284,7 @@
       await pause(0); // the handlers may have waited for a promise
       const until = ownTimers();
       if (!notes.leads) {
-        await rest.atRest();
+        await untilRest();
         notes.addWindows(rest.tell("")?.opening);
       }
       const timer = Math.max(until - performance.now(), (ticks ? null : dueSoon()) ?? -1);
@@ -286,7 +293,7 @@
         changed = false;
         await pause(Math.min(due + REACT_MS, Math.max(limit(), 0)));
         const isQuiet = timer < 0 && !changed && !rest.tell("")?.open.length;
-        if (!notes.leads && !isQuiet) await rest.atRest();
+        if (!notes.leads && !isQuiet) await untilRest();
         notes.addWindows(rest.tell("")?.opening);
       }
       // A cancelled change of the fragment leaves the page as it is, unless it also reacts itself.

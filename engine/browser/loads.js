@@ -7,6 +7,7 @@
   const MOST_SCREENS = 200;
   const MOST_BOXES = 3;
   const MOST_TRIES = 20; // elements without effect, one after the other
+  const MOST_BY_ITSELF = 10; // steps of a page that may grow without them, as a list of news
   const LINE = 16; // in pixels; less is no row
   const LABEL = { letters: 100, elements: 10 }; // at most, of an element that loads more
   const WORDS = 20; // letters; less may be a clock
@@ -115,9 +116,13 @@
   // may be more. What another site does not tell is no failure.
   const MAY_HAVE_MORE = new Set([403, 408, 429]);
   const failed = new Set(); // addresses that were not answered since
-  const note = ({ name, initiatorType, responseStatus: status }) => {
+  let answered = 0;
+  const note = ({ name: address, initiatorType, responseStatus: status }) => {
     if (initiatorType !== "fetch" && initiatorType !== "xmlhttprequest") return;
-    const isLost = status === 0 && rest.isOwn({ address: name }); // without an answer
+    answered += 1;
+    // A script that cancels a request, as one for each scroll, repeats it with other arguments.
+    const name = address.replace(/[?#].*/s, "");
+    const isLost = status === 0 && name.startsWith(`${location.origin}/`); // without an answer
     if (isLost || status >= 500 || MAY_HAVE_MORE.has(status)) failed.add(name);
     else failed.delete(name);
   };
@@ -195,6 +200,7 @@
       this.count = 0;
       this.button = undefined; // that the last step clicked
       this.tries = 0; // clicks without effect since the page has grown
+      this.byItself = 0; // steps in a row after which the page grew later, without a request
       this.growth = new Growth();
     }
 
@@ -216,14 +222,17 @@
 
     // Whether the page has grown by the last step.
     async hasGrown() {
+      const before = answered;
       this.last = await rest.atRest();
       let grew = this.growth.has(this.button ? "click" : "step");
+      const atOnce = grew;
       const look = () => { grew ||= this.growth.has(this.button ? "look" : "step"); };
       this.last = await lookAgain(this.last, () => {
         look();
         return !grew && this.isPending();
       });
       look();
+      this.byItself = atOnce || !grew || answered > before ? 0 : this.byItself + 1;
       return grew;
     }
 
@@ -256,6 +265,7 @@
         if (!this.last.settled) return true;
         if (!this.button && !ask.scroll) return false;
         if (this.count >= ask.maxLoads || this.tries >= MOST_TRIES || isTooLarge()) return true;
+        if (this.byItself >= MOST_BY_ITSELF) return true;
         if (!await this.step()) return !this.last.settled;
       }
     }

@@ -257,7 +257,9 @@
   const expectFirst = (target, kind, address, ends) => {
     const request = track(kind, "START", address);
     request.isComplete = true; // a socket has no connection of HTTP, and streams are counted below
-    for (const end of ends) listen(target, end, () => soon(request));
+    const then = () => soon(request);
+    for (const end of ends) apply(addEventListener, target, [end, then, { __proto__: null, once: true }]);
+    return request;
   };
   if (typeof window.WebSocket === "function") {
     window.WebSocket = new Proxy(window.WebSocket, {
@@ -274,18 +276,31 @@
   const CLOSED = 2;
   const { EventSource } = window; // the page may replace it
   const stateOf = Object.getOwnPropertyDescriptor(EventSource.prototype, "readyState").get;
-  window.EventSource = new Proxy(EventSource, {
-    construct(target, given, made) {
-      const stream = Reflect.construct(target, given, made);
-      expectFirst(stream, "stream", given[0], ["message", "error"]);
-      if (streams.length < MOST) streams.push(new Weak(stream));
-      return stream;
-    },
-  });
+  const expecting = new WeakMap(); // the request of each stream
   const isStreaming = (known) => {
     const stream = known.deref();
     return stream !== undefined && apply(stateOf, stream, []) !== CLOSED;
   };
+  window.EventSource = new Proxy(EventSource, {
+    construct(target, given, made) {
+      const stream = Reflect.construct(target, given, made);
+      const known = new Weak(stream);
+      const request = expectFirst(stream, "stream", given[0], ["message", "error"]);
+      request.isOn = () => isStreaming(known); // no event tells that the page closed it
+      expecting.set(stream, request);
+      if (streams.length < MOST) streams.push(known);
+      return stream;
+    },
+  });
+  // Messages may have names.
+  EventSource.prototype.addEventListener = new Proxy(addEventListener, {
+    apply(target, self, given) {
+      const answer = apply(target, self, given);
+      const request = expecting.get(self);
+      if (request) apply(target, self, [given[0], () => soon(request), { __proto__: null, once: true }]);
+      return answer;
+    },
+  });
 
   // --- console: nobody reads it here, and without end it would hold up the driver of all pages ---
   const MOST_LINES = 1000;
@@ -304,6 +319,7 @@
   const timers = new Map(); // Infinity for those that come again
   const texts = new Map(); // those of scripts in texts, whose call is not seen
   const idle = new Set();
+  const MOST_SET = 20; // timers that are told one by one
   const LATE_MS = 50; // after its due time, a text counts as run
   const number = (ms) => (typeof ms === "number" ? ms : 0);
   let newest = 0; // number of the last timer, each of which has a higher one
@@ -358,8 +374,12 @@
     const next = Math.min(...timers.values(), ...texts.values(), idle.size ? at : Infinity);
     return next < Infinity ? Math.max(0, next - at) : null;
   };
+  const SOON_DUE_MS = 2_000;
+  const dueSoon = (at) => [...timers.values(), ...texts.values()]
+    .filter((then) => then - at < SOON_DUE_MS)
+    .slice(0, MOST_SET)
+    .map((then) => Math.max(0, then - at));
   // The delays of those that were set after the last "seen".
-  const MOST_SET = 20;
   const dueNew = (at) => [...timers, ...texts]
     .filter(([id, then]) => id > newestSeen && then < Infinity)
     .slice(0, MOST_SET)
@@ -458,19 +478,21 @@
     for (const one of within(type, root, "querySelectorAll", UNSEEN)) length -= letters(one);
     return length;
   };
+  // In all, and without those in shadow roots.
   const lettersSaid = () => {
     const body = get(Document.prototype, "body", document);
-    if (!body) return 0;
-    let length = lettersOf(Element, body);
+    if (!body) return { said: 0, light: 0 };
+    const light = lettersOf(Element, body);
+    let said = light;
     for (const known of roots) {
       const root = known.deref();
-      if (root && apply(isConnected, root, [])) length += lettersOf(DocumentFragment, root);
+      if (root && apply(isConnected, root, [])) said += lettersOf(DocumentFragment, root);
     }
-    return length;
+    return { said, light };
   };
   let first = 0; // text size after the markup, before its deferred scripts
   let loadedAt = -Infinity;
-  const read = () => { try { first = lettersSaid(); } catch { first = 0; } };
+  const read = () => { try { first = lettersSaid().said; } catch { first = 0; } };
   const state = () => get(Document.prototype, "readyState", document);
   const onReadyState = () => { if (state() === "interactive") read(); };
   const onLoad = () => { loadedAt = now(); };
@@ -487,7 +509,7 @@
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
     const connected = [...begun].filter((request) => request.isOn() && !request.isComplete);
-    return { open, ago, age, due: nextDue(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, stored, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);

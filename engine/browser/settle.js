@@ -7,15 +7,12 @@
 // `requestMs` ago, or waits for a connection, nor, for the same time, while it shows nothing and
 // content may still arrive, nor, for a shorter one, while it uses IndexedDB, nor for `frameMs` while
 // it has a new frame: the engine reports the request for a frame's document, but not at once. Nor,
-// for `computesMs` in all, while its scripts compute, nor before a timer is due, or an animation
-// ends, that may show text which its markup hides.
+// for `computesMs` in all, while its scripts compute, nor, for `revealMs` in all, before a timer is
+// due, or an animation ends, that may show text which its markup hides.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
-  // Timers that may show hidden text are due within this time after the load event or after text
-  // that was shown: where some of it is hidden (menus are as well), and where most of it is.
-  const REVEAL_MS = 500;
-  const REVEAL_MOST_MS = 2_000; // also the limit for all of them
+  const REVEAL_MS = 500; // for a timer that may show hidden text; menus are hidden as well
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
@@ -120,14 +117,11 @@
     if (!(body instanceof HTMLElement)) return Infinity;
     return Reflect.get(HTMLElement.prototype, "innerText", body).replace(/\s+/g, "").length;
   };
-  // Time until the last animation or transition of the document ends; null if none does.
-  const animatedFor = () => {
-    const ends = pageDoes("getAnimations").slice(0, MOST)
-      .filter(({ playState }) => playState === "running")
-      .map((one) => Number(one.effect?.getComputedTiming().endTime) - Number(one.currentTime))
-      .filter((ms) => ms > 0 && ms < Infinity);
-    return ends.length ? Math.max(...ends) : null;
-  };
+  // Times until the animations and transitions of the document end that do so soon.
+  const animations = () => pageDoes("getAnimations").slice(0, MOST)
+    .filter(({ playState }) => playState === "running")
+    .map((one) => Number(one.effect?.getComputedTiming().endTime) - Number(one.currentTime))
+    .filter((ms) => ms > 0 && ms < ask.revealMs);
   const isMore = (before, after) =>
     Math.abs(after - before) > 20 + Math.max(before, after) / 10;
 
@@ -166,6 +160,7 @@
     return `${kind} ${method} ${path}?${asked} ${sum(shape(given))}`.slice(0, 500);
   };
 
+  let firstAt = null; // when the page was first waited for
   const newFrames = new WeakMap(); // without a document yet, and when they were found
   const atRest = () => new Promise((resolve, reject) => {
     const began = performance.now();
@@ -183,8 +178,9 @@
     let computesAt = null; // since when nothing but such steps holds up the page
     let isOver = false;
     let wasIdle = false; // and went on by itself: it may do so again
-    let lettersBefore = Infinity; // that were displayed at the last look
-    let revealedAt = began; // when there were more of them
+    firstAt ??= began;
+    let light = 0; // letters outside of shadow roots at the last count
+    let lettersBefore = null; // of those, displayed at the last look
     let revealsAt = 0; // when the next ones may be displayed
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
@@ -261,23 +257,26 @@
     const listen = (told) => {
       if (told.said === null) return;
       if (said === null ? told.said !== told.first : told.said !== said) saidAt = last;
-      said = told.said;
+      [said, light] = [told.said, told.light];
       rendered ||= told.first === 0 && said > 0 || isMore(told.first, said);
     };
     // Time until text that the markup hides may have been shown, by a timer or an animation's end.
-    const toReveal = ({ due }) => {
+    // Only the timers count that there are at first, and after text was shown: a page may set one
+    // after the other without end. Where hardly any text is shown, all of them count.
+    const toReveal = ({ soon }) => {
       const now = performance.now();
-      const ends = now - began < REVEAL_MOST_MS ? animatedFor() : null;
-      const isDue = due !== null && due < REVEAL_MOST_MS && now - began < REVEAL_MOST_MS;
-      if (!isDue && ends === null) return revealsAt - now;
+      const leftMs = firstAt + ask.revealMs - now;
+      const ends = leftMs > 0 ? animations() : [];
+      if (leftMs <= 0 || (!soon.length && !ends.length)) return revealsAt - now;
       const letters = lettersShown();
-      if (letters > lettersBefore) revealedAt = now;
+      const isNews = lettersBefore === null || letters > lettersBefore;
+      if (isNews) revealsAt = 0;
       lettersBefore = letters;
-      const isMost = letters < said / 2;
-      const isSome = letters < said - Math.max(20, said / 10);
-      const until = isMost ? began + REVEAL_MOST_MS : revealedAt + REVEAL_MS;
-      const next = Math.min(isDue ? now + due : Infinity, isMost ? now + (ends ?? Infinity) : Infinity);
-      if (isSome && next < until) revealsAt = next + ask.settleMs;
+      const isThin = letters < THIN && letters < light / 2;
+      const isSome = isNews && letters < light - Math.max(20, light / 10);
+      const within = isThin ? leftMs : isSome ? Math.min(REVEAL_MS, leftMs) : 0;
+      const counted = (isThin ? [...soon, ...ends] : soon).filter((ms) => ms < within);
+      if (counted.length) revealsAt = now + Math.max(...counted) + ask.settleMs;
       return revealsAt - now;
     };
     // Pending requests that are waited for, and those beyond their limit.
@@ -374,5 +373,5 @@
     guarded();
   });
 
-  return { atRest, tell, showing, isOwn };
+  return { atRest, tell, showing };
 })

@@ -231,6 +231,7 @@
     return tooMany;
   };
 
+  const MODULES = "script[type=module], link[rel=modulepreload]";
   const LOOK_MS = 100;
   const MOST_SCRIPTS = 1_000; // that are searched for imports
   const { LEFT_OUT, hidden } = shown;
@@ -370,9 +371,11 @@
   const values = named("fields", () => Object.fromEntries(
     ask.fields.flatMap((rule) => valuesOf(rule).map((value) => [rule.name, value]))));
   const isWhole = !cutOff && !ask.cutOff && page("readyState") !== "loading";
-  // Any script may import modules, also later; nothing in the page tells when it has.
-  const hasImports = () => pageDoes("querySelector", "link[rel=modulepreload]") !== null
-    || [...page("scripts")].slice(0, MOST_SCRIPTS).some((one) =>
+  // Any script may import modules, also later; nothing in the page tells when it has. But scripts of
+  // other sites, as for ads, may come late on a page that has no modules itself.
+  const hasModules = () => pageDoes("querySelector", MODULES) !== null;
+  const hasImports = () =>
+    [...page("scripts")].slice(0, MOST_SCRIPTS).some((one) =>
       does(one, "hasAttribute", "src") || /\bimport\b/.test(Reflect.get(Node.prototype, "textContent", one)));
   const [timing] = performance.getEntriesByType("navigation");
   const isShowing = rest.showing();
@@ -407,7 +410,7 @@
     storageFull: Number(pending?.stored ?? 0) > ask.maxStored,
     settled,
     held,
-    mayImport: !ask.waitFor && (written || hasImports()),
+    mayImport: ask.waitFor ? "" : written || hasModules() ? "any" : hasImports() ? "own" : "",
     empty: !isShowing && !found.size && !text.trim(),
     facts: audited,
     values,

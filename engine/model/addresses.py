@@ -145,6 +145,12 @@ def host_of(text: str) -> str | None:
     return found.host if found is not None and found.port is None else None
 
 
+def site_of(text: str) -> str:
+    """Return the last two labels of the host, as `settle.js` compares sites; "" without a host."""
+    found = parse(text)
+    return "" if found is None else ".".join(found.host.split(".")[-2:])
+
+
 def scheme_of(text: str) -> str:
     """Return the scheme of a typed text; "" where it has none."""
     found = _SCHEME.match(_DROPPED.sub("", text.strip(_TRIMMED)))

@@ -381,3 +381,33 @@ async def test_a_long_page_is_scrolled_although_a_box_in_it_is_longer(
     async with browsing(pages.url, direct=direct) as made:
         page = await made.fetcher.fetch(pages.url, SCROLLED)
     assert [row for row in ROWS if row in page.text] == ROWS
+
+
+SEARCH = f"""{PROSE}<div style=height:9000px></div><script>
+let one;
+addEventListener("scroll", () => {{
+  one?.abort();
+  one = new AbortController();
+  fetch(`/rows?y=${{scrollY}}`, {{ signal: one.signal }}).catch(() => 0);
+}});
+</script>"""
+
+
+async def test_requests_that_a_page_cancels_are_no_failures(browsing: Making, pages: Pages) -> None:
+    pages["/rows"] = Answer(b"[]", delay_s=0.3)
+    pages["/"] = SEARCH
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, SCROLLED)
+    assert pages.hits["/rows"] > 1
+    assert (page.loads_cut, page.settled) == (False, True)
+
+
+async def test_a_page_that_grows_by_itself_is_not_scrolled_for_ever(
+    browsing: Making, pages: Pages
+) -> None:
+    ticks = "setInterval(() => list.insertAdjacentHTML('beforeend', '<li>tick'), 700)"
+    pages["/"] = f"{PROSE}<ul id=list></ul><script>{ticks}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, SCROLLED)
+    assert (page.loads_cut, page.settled) == (True, True)
+    assert page.loads == 10

@@ -545,6 +545,53 @@ async def test_the_first_message_of_a_socket_or_a_stream_is_waited_for(
             assert (page.text, page.settled) == ("words", True)
 
 
+async def test_a_stream_that_its_page_closes_or_uses_by_name_is_not_waited_for(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.page.extraction_options.REQUEST_MS", 90_000)
+    named = b"event: up\ndata: words\n\n" * 9
+    pages["/stream"] = Answer(named, 200, "text/event-stream", stops="midway")
+    async with browsing(pages.url) as made:
+        for script in (
+            "root.append('words'); new EventSource('/stream').close()",
+            f"new EventSource('/stream').addEventListener('up', {SHOWS})",
+        ):
+            pages["/"] = late(script)
+            page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
+            assert (page.text, page.settled) == ("words", True)
+
+
+async def test_a_page_that_wraps_its_listeners_opens_sockets(
+    browsing: Making, pages: Pages
+) -> None:
+    wraps = (
+        "const own = EventTarget.prototype.addEventListener; EventTarget.prototype"
+        ".addEventListener = function (name, then, options) { if (options?.once) throw Error(name);"
+        " return own.call(this, name, then) };"
+    )
+    pages["/socket"] = Answer(b"no socket", 400, delay_s=0.9)
+    pages["/"] = late(f"{wraps} const one = {OPENS}; one.onclose = {SHOWS}")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(f"{pages.url}/", PATIENT)
+    assert (page.text, page.settled) == ("words", True)
+
+
+async def test_a_late_script_of_another_site_holds_up_no_page_with_its_text_in_the_markup(
+    browsing: Making, pages: Pages, canary: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 90_000)
+    canary["/never.js"] = Answer(stops="before")
+    other = f"localhost:{canary.server.port}"
+    adds = f"document.createElement('script'), {{ src: 'http://{other}/never.js', async: true }}"
+    loads = f"onload = () => document.head.append(Object.assign({adds}))"
+    pages["/"] = f"{PROSE}<script>{loads}</script><script src=/own.js></script>"
+    pages["/own.js"] = Answer(b"1", 200, "text/javascript")
+    async with browsing(pages.url, allow_private=[other]) as made:
+        page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
+    assert page.settled is True
+    assert canary.hits["/never.js"]
+
+
 @pytest.mark.parametrize(
     ("markup", "limit_ms"),
     [
@@ -680,6 +727,10 @@ REVEALED = {
     f"<script>onload = () => {{ loading.ontransitionend = () => {{ {SHOW_ALL} }};"
     " loading.style.opacity = 0 }</script>",
 }
+REVEALED["beside a long animation"] = REVEALED["after a fading preloader"] + (
+    "<style>@keyframes k { to { left: 9px } } #long { position: relative; animation: k 30s }"
+    "</style><i id=long></i>"
+)
 
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
@@ -696,23 +747,26 @@ async def test_text_that_the_markup_hides_until_a_timer_is_due_is_waited_for(
                 assert "Loading" not in page.text
 
 
+SHADOW_TEXT = (
+    "<x-a></x-a><script>document.querySelector('x-a').attachShadow({ mode: 'open' })"
+    ".innerHTML = '<p>Text in a shadow root.</p>'.repeat(99)</script>"
+)
+
+
 @pytest.mark.parametrize(
     ("script", "hidden"),
     [
         ("setTimeout(() => document.body.append('late'), 40_000)", HIDDEN),  # such as a menu
         ("setTimeout(() => document.body.append('late'), 10_000)", ""),
         ("setInterval(() => 0, 10)", HIDDEN * 9),
+        ("const again = () => setTimeout(again, 10); again()", SHADOW_TEXT),
         ("const again = () => setTimeout(again, 10); again()", HIDDEN * 9),
     ],
 )
 async def test_other_timers_hold_up_no_page_with_hidden_text(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, script: str, hidden: str
 ) -> None:
-    usual = extraction_options.taking_script()
-    patient = usual.replace("REVEAL_MOST_MS = 2_000;", "REVEAL_MOST_MS = 60_000;")
-    if "again" in script:
-        patient = usual  # until its limit
-    monkeypatch.setattr(extraction_options, "taking_script", lambda: patient)
+    monkeypatch.setattr(extraction_options, "REVEAL_MS", 60_000)
     pages["/"] = f"{PROSE}{hidden}<script>onload = () => {{ {script} }}</script>"
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000))

@@ -313,6 +313,16 @@ async def test_clicks_end_at_the_time_limit_and_say_so(home: Path) -> None:
     assert 0 < page["clicks"] <= 25  # of 0.4 s at least
 
 
+async def test_a_click_that_still_loads_at_its_limit_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click_links, "CLICK_S", 0.3)
+    html = """<button onclick="fetch('/data').then(() => { d.innerHTML = '<a href=/late>late' })">
+    more</button><div id=d></div>"""
+    page = await clicked(home, Site({"/": html}))
+    assert (page["clicked"], page["clicks_cut"]) == ({}, True)
+
+
 async def test_a_cancelled_crawl_stops_clicking_at_once(home: Path) -> None:
     site = Site({"/": SLOW})
     with site.served() as url:

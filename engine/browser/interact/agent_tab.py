@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 SETTLE_MS = 100
 COMPUTES_MS: Final = 2_000  # of a page that computes without end, for each action
+REVEAL_MS: Final = 500  # of a page with hidden text and timers, for each action
 GRACE_S = 2.0
 CLOSE_S = 2.0
 MOST_DIALOGS = 10
@@ -205,6 +206,7 @@ class AgentTab:
         written = False
         limits = extraction_options.settle_limits()
         limits["computesMs"] = min(COMPUTES_MS, limit_ms // 2)
+        limits["revealMs"] = REVEAL_MS
         while True:
             left_ms = max(0.0, (until - asyncio.get_running_loop().time()) * 1000)
             reply = await self.world.ask(

@@ -224,6 +224,7 @@ class ClickLinks:
             "waitFor": self._options.wait_for,
             "settleMs": self._options.settle_ms,
             **settle_limits(),
+            "revealMs": 0,  # timers and animations of the click are waited for anyway
             "pending": self._pending,
             "held": [],
             "written": False,

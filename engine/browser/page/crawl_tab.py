@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from playwright.async_api import Error
@@ -38,6 +38,7 @@ from engine.browser.page.failures import PageTooLarge, net_failure, no_answer
 from engine.browser.page.idle_report import IdleReport
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
+from engine.model.addresses import site_of
 from engine.model.errors import PageError
 from engine.pages.custom_fields import leveled
 from engine.pages.documents import is_html, is_text
@@ -118,7 +119,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     settled: bool
     held: list[str]
     empty: bool
-    may_import: bool
+    may_import: Literal["", "own", "any"]  # scripts: none, of the page's site, or of any site
     facts: RawFacts
     values: dict[str, str | list[str]]
     loads: int
@@ -534,11 +535,14 @@ class Tab:
                 continue  # the page redirected itself: extract the next document
             if not extraction.url.startswith(("http://", "https://")):
                 raise self._strayed()
+            site = site_of(extraction.url) if extraction.may_import == "own" else ""
             if not (
-                extraction.may_import and extraction.settled and await is_importing(self._wire)
+                extraction.may_import
+                and extraction.settled
+                and await is_importing(self._wire, site)
             ):
                 return extraction
-            extraction.settled = await imported(self._wire, deadline)
+            extraction.settled = await imported(self._wire, deadline, site)
             if not extraction.settled:
                 return extraction
             written = True

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.chromium.cookie_jar import REFUSALS
+from engine.model.addresses import site_of
 from engine.pages.custom_fields import ADDRESSES, MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
 from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES, RELS
@@ -22,22 +23,23 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 
 
-async def is_importing(wire: CDPSession) -> bool:
-    """Return whether the document waits for a script without any data yet."""
+async def is_importing(wire: CDPSession, site: str = "") -> bool:
+    """Return whether the document waits for a script, of `site` if given, without any data yet."""
     tree = await wire.send("Page.getResourceTree")
     return any(
         one["type"] == "Script"
         and not (one["mimeType"] or one.get("contentSize"))
         and not (one.get("failed") or one.get("canceled"))
+        and site in ("", site_of(one["url"]))
         for one in tree["frameTree"]["resources"]
     )
 
 
-async def imported(wire: CDPSession, deadline: float) -> bool:
+async def imported(wire: CDPSession, deadline: float, site: str = "") -> bool:
     """Wait for those scripts; return False after `deadline` (loop clock) or the request limit."""
     clock = asyncio.get_running_loop().time
     limit = min(deadline, clock() + REQUEST_MS / 1_000)
-    while await is_importing(wire):
+    while await is_importing(wire, site):
         if clock() >= limit:
             return False
         await asyncio.sleep(LOOK_S)  # the browser sends no event for it
@@ -50,6 +52,7 @@ READ_MS: Final = 5_000  # after the load event, for IndexedDB, which some pages 
 # The page learns of the request of a new frame 10 to 40 ms later, at most 229 on a busy machine.
 FRAME_MS: Final = 300
 COMPUTES_MS: Final = 5_000  # on a busy machine a second of a page's work takes so long
+REVEAL_MS: Final = 2_000  # for timers and animations that may show hidden text
 # A page may load more this long after it seems to be at rest, as by a debounced handler.
 MORE_MS: Final = 1_000
 # A browser grants a site 5 Mi; above this limit a page can store hardly anything.
@@ -84,7 +87,7 @@ def _taking() -> str:
 def settle_limits() -> dict[str, int]:
     """Return the limits of `settle.js` that no option changes, in ms."""
     limits = {"requestMs": REQUEST_MS, "readMs": READ_MS, "frameMs": FRAME_MS}
-    return {**limits, "computesMs": COMPUTES_MS}
+    return {**limits, "computesMs": COMPUTES_MS, "revealMs": REVEAL_MS}
 
 
 def extraction_options(

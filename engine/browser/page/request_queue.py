@@ -24,7 +24,7 @@ from playwright.async_api import Error
 
 from engine.browser.page.extraction_options import REQUEST_MS, WORLD
 from engine.egress.proxy_listener import MOST_IN_ALL, MOST_TO_PLACE
-from engine.model.addresses import parse
+from engine.model.addresses import site_of
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -234,7 +234,7 @@ class RequestQueue:
         if str(frame["id"]) != self._frame_id:
             return
         self._forget_documents(*{one.frame_id for one in self._in_frames().values()})
-        self._site = _site_of(str(frame["url"]))
+        self._site = site_of(str(frame["url"]))
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
         """End the document of a frame that has stopped: of media, the end is not reported."""
@@ -300,7 +300,7 @@ class RequestQueue:
     def _is_in_frame(self, request: _Request) -> bool:
         """Return whether a request is for the document of a frame, of the page's own site."""
         is_part = request.kind == "Document" and request.frame_id != self._frame_id
-        return is_part and _site_of(request.url) == self._site
+        return is_part and site_of(request.url) == self._site
 
     async def _tell(self, frame_id: str) -> None:
         """Tell `pending.js`, in the world of the engine's own scripts."""
@@ -330,12 +330,6 @@ class RequestQueue:
             found = islice(self._in_frames().items(), MOST_TOLD)
             report["frames"] = [[key, one.first, one.queued] for key, one in found]
         return report
-
-
-def _site_of(url: str) -> str:
-    """Return the last two labels of the host, as `settle.js` compares sites."""
-    found = parse(url)
-    return "" if found is None else ".".join(found.host.split(".")[-2:])
 
 
 def _is_held_open(sent: _Request) -> bool:
