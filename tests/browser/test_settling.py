@@ -75,7 +75,6 @@ WRITING = [
     "x.onload = () => root.append(x.responseText); x.send()",
     # one step after the other, each on a timer: 1.2 s until something shows
     "let n = 0; const step = () => ++n < 4 ? setTimeout(step, 300) : root.append('words');step()",
-    "setTimeout(() => requestIdleCallback(() => root.append('words')), 700)",
     # it says something at once, and the rest some steps later
     "let n = 0; const step = () => ++n < 5 ? setTimeout(step, 250) : root.append('words');"
     "onload = () => { root.append('first '); step() }",
@@ -108,6 +107,17 @@ async def test_a_page_that_is_still_being_written_is_not_at_rest(
         with subtests.test(script=script):
             page = case.result()
             assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
+
+
+# Alone: the frames of other tabs may leave no idle moment for many seconds.
+async def test_a_page_that_is_written_in_an_idle_moment_is_not_at_rest(
+    browsing: Making, pages: Pages
+) -> None:
+    writes = "setTimeout(() => requestIdleCallback(() => root.append('words')), 700)"
+    pages["/"] = late(f"const root = document.getElementById('root'); {writes}")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, page.settled, page.empty) == ("words", True, False)
 
 
 FRAMED = """<p></p><script>
