@@ -8,6 +8,8 @@ that nothing can be unpickled, and it refuses a length before it reads any of th
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 import struct
 from collections.abc import Mapping
@@ -21,6 +23,9 @@ from engine.egress.connecting import open_stream, why_not_connected
 MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
 CONNECT_S: Final = 10.0
+# The system asks a peer that is silent so long whether it is there, this often, and so many times:
+# a network that ends without a word is noticed after 20 s, however long an answer may take.
+_ASK_S, _ASK_EVERY_S, _MOST_ASKED = 5, 5, 3
 _BUFFER_BYTES: Final = 1024 * 1024
 _MOST_UNREQUESTED_BYTES: Final = 1024
 _HEAD: Final = struct.Struct("=QQQ")  # bytes that follow, frames, bytes of the first frame
@@ -96,6 +101,7 @@ class Wire:
                 host, port = address.host, address.port
                 opened = open_stream(host, port, tls=tls, server_name=None, limit=_BUFFER_BYTES)
                 wire = cls(*await opened)
+                wire._watch()
                 try:
                     await wire._send(_HANDSHAKE)
                     await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
@@ -164,15 +170,33 @@ class Wire:
                 if message is not None:
                     await self._send(message)
                 return await self._read(most_bytes, expect)
-        except TimeoutError:
+        except TimeoutError as late:
             self.abort()
-            raise WireError(f"no answer within {limit_s:g} s") from None
+            is_cut = late.errno is not None  # the system's own
+            reason = "its network has ended" if is_cut else f"no answer within {limit_s:g} s"
+            raise WireError(reason) from None
         except OSError as failed:
             self.abort()
             raise WireError(why_not_connected(failed)) from failed
         except BaseException:
             self.abort()
             raise
+
+    def _watch(self) -> None:
+        """Let the system end the connection when the peer cannot be reached any more."""
+        connection = self._writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        all_s = _ASK_S + _ASK_EVERY_S * _MOST_ASKED
+        for name, value in (
+            ("TCP_KEEPIDLE", _ASK_S),
+            ("TCP_KEEPALIVE", _ASK_S),  # its name on macOS
+            ("TCP_KEEPINTVL", _ASK_EVERY_S),
+            ("TCP_KEEPCNT", _MOST_ASKED),
+            ("TCP_USER_TIMEOUT", all_s * 1_000),  # for what was sent and not received (Linux)
+        ):
+            if (option := getattr(socket, name, None)) is not None:
+                with contextlib.suppress(OSError):
+                    connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import pickle
 import socket
 import ssl
+import sys
 from typing import Any
 
 import msgspec
@@ -148,3 +150,30 @@ async def test_plain_and_secure_addresses_are_not_mixed() -> None:
         await Wire.open(ClusterAddress("tls", "127.0.0.1", 1), None)
     with pytest.raises(WireError, match="unlike that of the scheduler"):
         await Wire.open(ClusterAddress("tcp", "127.0.0.1", 1), ssl.create_default_context())
+
+
+async def unanswered(_: dict[str, Any]) -> bytes | None:
+    await asyncio.Event().wait()
+    return None
+
+
+async def test_a_network_that_ends_without_a_word_is_noticed_by_the_system() -> None:
+    peer = Peer(ask=unanswered)
+    await peer.start()
+    wire = await Wire.open(cluster_address(peer.address), None)
+    try:
+        connection = wire._writer.get_extra_info("socket")
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if sys.platform == "linux":
+            limit_ms = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            assert 0 < limit_ms <= 20_000
+            asked_s = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            assert 0 < asked_s * 1_000 < limit_ms
+        calling = asyncio.create_task(wire.call("ask", {}, 1_000.0))
+        await asyncio.sleep(0)
+        wire._reader.set_exception(OSError(errno.ETIMEDOUT, "timed out"))  # as the system does
+        with pytest.raises(WireError, match="its network has ended"):
+            await calling
+    finally:
+        wire.abort()
+        await peer.close()
