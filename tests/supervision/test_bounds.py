@@ -48,6 +48,7 @@ BOUNDED_BY = {
     "isolated_world.evaluate": "`AgentTab.within`",
     "consent._connect": "`TabConsent.attach`, and `TabConsent._on_navigated`",
     "consent._attach_frame": "`TabConsent._on_navigated`",
+    "crawl_tab._open_blank": "`leave_page`",
     "crawl_tab._call": "`Tab.take`: the page's own limit",
     "crawl_tab._next_answer": "`Tab.take`: the page's own limit",
     "devtools_connection": "who waits for a command, as with Playwright's sessions",
