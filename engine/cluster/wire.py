@@ -23,9 +23,8 @@ from engine.egress.connecting import open_stream, why_not_connected
 MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
 CONNECT_S: Final = 10.0
-# The system asks a peer that is silent so long whether it is there, this often, and so many times:
-# a network that ends without a word is noticed after 20 s, however long an answer may take.
-_ASK_S, _ASK_EVERY_S, _MOST_ASKED = 5, 5, 3
+# Keepalive of TCP: a lost network is noticed after 20 s, however long an answer may take.
+_PROBE_AFTER_S, _PROBE_EVERY_S, _MOST_PROBES = 5, 5, 3
 _BUFFER_BYTES: Final = 1024 * 1024
 _MOST_UNREQUESTED_BYTES: Final = 1024
 _HEAD: Final = struct.Struct("=QQQ")  # bytes that follow, frames, bytes of the first frame
@@ -101,7 +100,7 @@ class Wire:
                 host, port = address.host, address.port
                 opened = open_stream(host, port, tls=tls, server_name=None, limit=_BUFFER_BYTES)
                 wire = cls(*await opened)
-                wire._watch()
+                wire._keep_alive()
                 try:
                     await wire._send(_HANDSHAKE)
                     await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
@@ -182,16 +181,16 @@ class Wire:
             self.abort()
             raise
 
-    def _watch(self) -> None:
+    def _keep_alive(self) -> None:
         """Let the system end the connection when the peer cannot be reached any more."""
         connection = self._writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        all_s = _ASK_S + _ASK_EVERY_S * _MOST_ASKED
+        all_s = _PROBE_AFTER_S + _PROBE_EVERY_S * _MOST_PROBES
         for name, value in (
-            ("TCP_KEEPIDLE", _ASK_S),
-            ("TCP_KEEPALIVE", _ASK_S),  # its name on macOS
-            ("TCP_KEEPINTVL", _ASK_EVERY_S),
-            ("TCP_KEEPCNT", _MOST_ASKED),
+            ("TCP_KEEPIDLE", _PROBE_AFTER_S),
+            ("TCP_KEEPALIVE", _PROBE_AFTER_S),  # its name on macOS
+            ("TCP_KEEPINTVL", _PROBE_EVERY_S),
+            ("TCP_KEEPCNT", _MOST_PROBES),
             ("TCP_USER_TIMEOUT", all_s * 1_000),  # for what was sent and not received (Linux)
         ):
             if (option := getattr(socket, name, None)) is not None:

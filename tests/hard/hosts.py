@@ -1,4 +1,4 @@
-"""A cluster on several hosts, whose network ends without a word and comes back.
+"""A cluster on several hosts, whose network ends silently and comes back.
 
 The hosts are network namespaces of this machine, each with an address of its own. A switch in this
 process joins them: it delays each frame, and drops those of a host that is cut off. The programs
@@ -197,7 +197,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
     while not is_so():
         if time.monotonic() > ends_s:
             raise TimeoutError(what)
-        time.sleep(0.1)
+        time.sleep(0.1)  # the state of other processes, which can only be read again
 
 
 class Cluster:
@@ -281,7 +281,7 @@ def one_after_the_other() -> dict[str, Any]:
         hosts.switch.cut.add("scheduler")
         cluster.reach(cluster.done + 120)  # the known workers go on
         hosts.switch.cut = {"engine"}
-        time.sleep(10)
+        time.sleep(10)  # no event can tell it: no host reaches the engine
         hosts.switch.cut = set()
         return {**cluster.ended(), "lost_s": lost_s}
 
@@ -304,7 +304,7 @@ def bundle_elsewhere() -> dict[str, Any]:
         cluster.add_workers("worker-1")
         cluster.start("oc_evidence_bundle", "/slow?ms=9000")
         hosts.wait_for("engine", "A worker takes the bundle")
-        time.sleep(3)  # for the start of its browser
+        time.sleep(3)  # no event tells that its page loads; the answer takes 9 s
         lost_s = cluster.cut_off("worker-1")
         cluster.add_workers("worker-2")
         cluster.task.wait(LIMIT_S)

@@ -46,7 +46,7 @@ def test_this_process_counts_where_the_others_are_not_listed(
     assert used.own_bytes > 0
 
 
-# Elsewhere the files count for each process, as `bytes_together` says.
+# Elsewhere no shared files are known, and they count for each process, as `bytes_together` says.
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the files in a process")
 def test_the_files_that_processes_share_count_once() -> None:
     words = [sys.executable, "-c", "import asyncio, email.message; print('up'); input()"]
