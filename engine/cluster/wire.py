@@ -171,9 +171,9 @@ class Wire:
                 return await self._read(most_bytes, expect)
         except TimeoutError as late:
             self.abort()
-            is_cut = late.errno is not None  # the system's own
-            reason = "its network has ended" if is_cut else f"no answer within {limit_s:g} s"
-            raise WireError(reason) from None
+            if late.errno is not None:  # the system's own
+                raise WireError("the network connection was lost") from None
+            raise WireError(f"no answer within {limit_s:g} s") from None
         except OSError as failed:
             self.abort()
             raise WireError(why_not_connected(failed)) from failed
