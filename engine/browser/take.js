@@ -110,9 +110,20 @@
     if (typeof drawn !== "string") return href;
     return URL.canParse(drawn, baseURI) ? new URL(drawn, baseURI).href : "";
   };
+  // Where a refresh leads, by the grammar of `meta_refresh.py`; null if it only renews the page.
+  const refresh = new RegExp(`^(?:${ask.refresh})$`, "is");
+  const refreshTo = (meta) => {
+    const found = refresh.exec(does(meta, "getAttribute", "content"));
+    const to = (found?.[2] || found?.[3] || found?.[4] || "").trim();
+    if (!to) return null;
+    const link = pageDoes("createElementNS", "http://www.w3.org/1999/xhtml", "a");
+    link.href = to; // in the page's character set
+    return web(link.href);
+  };
   // Frames are pages of their own: those of the same host are followed like links.
   const addressOf = (element) => {
     const name = tag(element);
+    if (name === "META") return refreshTo(element);
     const isFrame = name === "FRAME" || name === "IFRAME";
     const address = isFrame ? element.src : hrefOf(element);
     const found = web(typeof address === "string" ? address : "");
@@ -132,6 +143,7 @@
   let skipped = 0;
   const over = new Set();
   const rels = new Map(); // of each address, those that all of its links have
+  const LEADING = 'a[*|href], area[href], frame[src], iframe[src], meta[http-equiv="refresh" i]';
   const links = (owners) => {
     const found = new Map();
     let chars = 0;
@@ -146,7 +158,7 @@
       if (!found.get(address)) found.set(address, nameOf(anchor));
     };
     for (const owner of owners) {
-      for (const anchor of shown.query(owner, "a[*|href], area[href], frame[src], iframe[src]")) {
+      for (const anchor of shown.query(owner, LEADING)) {
         const address = addressOf(anchor);
         if (address && address.length <= 8192) add(anchor, address);
         else if (address !== null) skipped += 1;

@@ -33,6 +33,7 @@ from engine.pages.fetch import (
     OutputFormat,
     bounded,
 )
+from engine.pages.meta_refresh import SELECTOR, refresh_to
 from engine.pages.page_facts import RawFacts, fill_from_tree, rel_bits, rel_words
 from engine.pages.rendered_text import rendered_text
 from engine.pages.text_blocks import rendered_blocks
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
+_LEADING: Final = f"a[href], area[href], frame[src], iframe[src], {SELECTOR}"
 MAX_DEPTH: Final = 20  # of nested roots
 MAX_ROOTS: Final = 10_000  # for each page, as in the browser engine
 _DECLARED: Final = re.compile(r"<template\b[^>]*\bshadowrootmode\b", re.IGNORECASE)
@@ -486,12 +488,11 @@ class _Page:
             for link, text, bits in zip(fetched.links, texts, rels, strict=False):
                 yield address_of(link), functools.partial(clean, text), int(bits)
             return
-        for name, anchor in self._anchors():
-            attributes = anchor.attributes
-            address = self._address(attributes.get(name) or "")
+        for anchor, given in self._anchors():
+            address = self._address(given)
             self.links_skipped += address is None
-            rel = attributes.get("rel")
-            if address is not None and name != "src":
+            rel = anchor.attributes.get("rel")
+            if address is not None and anchor.tag not in {"frame", "iframe", "meta"}:
                 self._raw_facts.count_link(address, place, rel)
             yield address, functools.partial(_name_of, anchor), rel_bits(rel)
 
@@ -501,14 +502,19 @@ class _Page:
     def _facts(self) -> RawFacts:
         return fill_from_tree(self._raw_facts, self._tree, self._base, self._fetched.charset)
 
-    def _anchors(self) -> Iterator[tuple[str, LexborNode]]:
-        """Yield elements that lead to another page with the attribute of the address."""
-        for anchor in self._tree.css("a[href], area[href], frame[src], iframe[src]"):
-            if anchor.tag not in {"frame", "iframe"}:
+    def _anchors(self) -> Iterator[tuple[LexborNode, str]]:
+        """Yield elements that lead to another page with the address as it is written."""
+        for anchor in self._tree.css(_LEADING):
+            given = anchor.attributes
+            if anchor.tag in {"frame", "iframe"}:
+                if _same_host(self._base, given.get("src") or ""):
+                    yield anchor, given.get("src") or ""
+            elif anchor.tag == "meta":
+                if refresh := refresh_to(anchor):
+                    yield anchor, refresh.to
+            else:
                 # The parser finds both by "href"; the second is that of older drawings.
-                yield ("href" if "href" in anchor.attributes else "xlink:href"), anchor
-            elif _same_host(self._base, anchor.attributes.get("src") or ""):
-                yield "src", anchor
+                yield anchor, given.get("href" if "href" in given else "xlink:href") or ""
 
     def _base_url(self) -> str:
         """Return the base of relative links: `<base href>`, or the page's address."""

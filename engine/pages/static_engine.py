@@ -26,10 +26,11 @@ from engine.model import addresses
 from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
 from engine.model.errors import AddressBlocked, EngineError, PageError, PageOutOfFiles
 from engine.model.process_limits import is_shortage
-from engine.pages import documents, style_sheets
+from engine.pages import documents, meta_refresh, style_sheets
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
 from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.pages.fetch import MAX_HTML_CHARS, Fetched, OnIdle, PageOptions, Redirect, bounded
+from engine.pages.meta_refresh import refresh_to
 from engine.pages.style_sheets import Rule, is_doubtful
 
 if TYPE_CHECKING:
@@ -137,12 +138,6 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ASCII = "".join(map(chr, range(128)))
 _JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
-# Only refreshes that a browser makes before the page is at rest: `0; url=…`, `0.5, '…'`.
-_REFRESH_TO = re.compile(
-    r"\s*(?:0+(?:\.\d*)?|\.\d+)\s*[;,\s]\s*(?:url\s*=)?\s*"
-    r"(?:[\"'](?P<quoted>[^\"']+)[\"'].*|(?P<bare>[^\"'\s].*))",
-    re.IGNORECASE | re.DOTALL,
-)
 _SCRIPT_NAMES = ("javascript", "x-javascript", "ecmascript")
 _CSS = frozenset({"", "text/css"})
 _SCRIPTS = frozenset(
@@ -629,10 +624,10 @@ def refresh_of(html: str) -> str:
         return ""
     if not _REFRESH.search(html, 0, REFRESH_CHARS):
         return ""
-    for meta in parse_static(html[:REFRESH_CHARS]).css('meta[http-equiv="refresh" i]'):
-        found = _REFRESH_TO.fullmatch(meta.attributes.get("content") or "")
-        if found is not None:
-            return (found["quoted"] or found["bare"] or "").strip()
+    for meta in parse_static(html[:REFRESH_CHARS]).css(meta_refresh.SELECTOR):
+        refresh = refresh_to(meta)
+        if refresh is not None and not refresh.seconds:
+            return refresh.to
     return ""
 
 

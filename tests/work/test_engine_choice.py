@@ -261,6 +261,12 @@ def test_what_is_the_same_has_the_same_words_and_links() -> None:
         ("0.0 /b", "/b"),
         ("0", ""),
         ("5; url=/b", ""),
+        ("00 ; url = '/b' x", "/b"),
+        ('0;url="/b', "/b"),
+        ("0;url=", ""),
+        ("0;", ""),
+        (".5;/b", "/b"),
+        ("٠;/b", ""),
         ("url=/b", ""),
     ],
 )

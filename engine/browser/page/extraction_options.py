@@ -12,6 +12,7 @@ from engine.browser.chromium.cookie_jar import REFUSALS
 from engine.model.addresses import site_of
 from engine.pages.custom_fields import ADDRESSES, MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
+from engine.pages.meta_refresh import PATTERN
 from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES, RELS
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def extraction_options(
         "maxScriptChars": MAX_SCRIPT_CHARS,
         "maxTypes": MAX_TYPES,
         "rels": RELS,
+        "refresh": PATTERN,
         "refusals": sorted(REFUSALS),
         "scroll": options.scroll,
         "loadMore": options.load_more,
