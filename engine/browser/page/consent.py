@@ -116,6 +116,8 @@ class TabConsent:
         self._main_worlds: dict[tuple[int, str], int] = {}  # contexts by frame
         self._messages = 0
         self._name = ""  # of a consent manager that is part of the page
+        self._rejecting: tuple[int, int] | None = None  # the context of the script that opts out
+        self._answered_on = ""  # the site whose banner ended with its document
         self._shown = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -140,6 +142,7 @@ class TabConsent:
         self._old, self._seen = self._seen, set()
         self._frames, self._frame_ids, self._main_worlds = {}, {}, {}
         self._messages, self._name, self.outcome = 0, "", {}
+        self._rejecting, self._answered_on = None, ""
         self._shown.clear()
         self._ended.clear()
 
@@ -151,7 +154,7 @@ class TabConsent:
         """
         if not self._name:
             return False
-        site = self._page.url.split("/", 3)[2] if "//" in self._page.url else ""
+        site = self._site()
         now_s = asyncio.get_running_loop().time()
         if not self._shown.is_set():
             if not self._banners.may_show(site, self._name):
@@ -168,9 +171,14 @@ class TabConsent:
                 await self._ended.wait()
         return True
 
+    def _site(self) -> str:
+        return self._page.url.split("/", 3)[2] if "//" in self._page.url else ""
+
     def _listen(self, wire: CDPSession) -> None:
         wire.on("Runtime.bindingCalled", partial(self._on_called, wire))
         wire.on("Runtime.executionContextCreated", partial(self._on_context, wire))
+        wire.on("Runtime.executionContextDestroyed", partial(self._on_destroyed, wire))
+        wire.on("Runtime.executionContextsCleared", partial(self._on_destroyed, wire))
 
     def _on_context(self, wire: CDPSession, event: dict[str, Any]) -> None:
         """Note to which frame a context belongs: snippets run in that frame's own world."""
@@ -183,6 +191,19 @@ class TabConsent:
             self._main_worlds[id(wire), frame_id] = number
         elif context.get("name") == WORLD and len(self._frame_ids) < MAX_MESSAGES:
             self._frame_ids[id(wire), number] = frame_id
+
+    def _on_destroyed(self, wire: CDPSession, event: dict[str, Any]) -> None:
+        """Take the end of a banner's document during its opt-out as its answer.
+
+        Many reload their page, or remove their frame, when they are answered. One that is shown
+        again is found again.
+        """
+        if self._rejecting is None or self._rejecting[0] != id(wire):
+            return
+        if event.get("executionContextId", self._rejecting[1]) == self._rejecting[1]:
+            self._rejecting = None
+            self.outcome["result"], self._answered_on = "opted_out", self._site()
+            self._ended.set()
 
     async def _on_called(self, wire: CDPSession, event: dict[str, Any]) -> None:
         context = (id(wire), int(event.get("executionContextId", 0)))
@@ -200,17 +221,20 @@ class TabConsent:
         if message.type == "eval":
             await self._evaluate(wire, context[1], message)
         else:
-            self._take(message)
+            self._take(message, context)
 
-    def _take(self, message: _Message) -> None:
+    def _take(self, message: _Message, context: tuple[int, int]) -> None:
         name = display(message.cmp, MAX_NAME)
         if message.type == "cmpDetected":
             self._name = self._name or name
         elif message.type == "popupFound":
             self._name = name
-            self.outcome = self.outcome or {"cmp": name, "result": "failed"}
+            if not self.outcome or self._answered_on:
+                self.outcome, self._rejecting = {"cmp": name, "result": "failed"}, context
+                self._answered_on = ""
             self._shown.set()
         elif message.type == "optOutResult":
+            self._rejecting = None
             if message.result is True:
                 self.outcome = {"cmp": name, "result": "opted_out"}
             self._ended.set()
@@ -232,7 +256,11 @@ class TabConsent:
 
     async def _on_navigated(self, frame: Frame) -> None:
         """Start the script in a frame that has a process of its own."""
-        if frame.parent_frame is None or not frame.url.startswith(("http://", "https://")):
+        if frame.parent_frame is None:
+            if self._answered_on not in ("", self._site()):
+                self.outcome, self._answered_on = {}, ""  # a page of another site, not an answer
+            return
+        if not frame.url.startswith(("http://", "https://")):
             return
         with contextlib.suppress(Error, TimeoutError):
             async with asyncio.timeout(ATTACH_S):
