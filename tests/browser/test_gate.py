@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from engine.model.errors import AddressBlocked, PageError
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
+from tests.support.engines import until
 from tests.support.far_limits import wait_for_answers
 
 OPTIONS = PageOptions(timeout_ms=100_000)
@@ -106,6 +108,25 @@ async def test_a_frame_of_the_start_itself_is_loaded(browsing: Making, pages: Pa
         await made.fetcher.fetch(pages.url, OPTIONS)
     assert pages.hits["/inner"] == 1
     assert pages.hits["/innermost"] == 1
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+async def test_a_tab_that_does_not_answer_holds_up_no_frame_of_another(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    pages["/leaving"] = "<p>page</p><script>location = '/never'</script>"
+    pages["/never"] = Answer(b"", delay_s=600.0)
+    pages["/"] = "<iframe src='/inner'></iframe>"
+    pages["/inner"] = "within"
+    async with browsing(pages.url, direct=direct, pages=2) as made:
+        # Chromium tells no frames of a tab while it waits for the next document.
+        leaving = asyncio.create_task(made.fetcher.fetch(f"{pages.url}/leaving", OPTIONS))
+        await until(lambda: pages.hits["/never"])
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=30_000))
+        assert not leaving.done()
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+    assert (page.text, page.settled) == ("within", True)
 
 
 async def test_remote_frames_are_checked(browsing: Making, pages: Pages, canary: Pages) -> None:

@@ -18,7 +18,7 @@ site receives one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
@@ -282,20 +282,18 @@ class NavigationFilter:
         known = self._tab_filters.get(frame_id) or self._owners.get(frame_id)
         if known is not None:
             return known
-        found = [one for one in owners if frame_id in await one.frames()]
-        found = found or await self._opened_by(frame_id, owners)
-        if not found:
-            return None
-        if found[0] in self._tab_filters.values():  # not closed meanwhile
-            self._owners[frame_id] = found[0]
-        return found[0]
+        found = await _tab_of(frame_id, owners) or await self._opened_by(frame_id, owners)
+        if found is not None and found in self._tab_filters.values():  # not closed meanwhile
+            self._owners[frame_id] = found
+        return found
 
-    async def _opened_by(self, frame_id: str, owners: list[TabFilter]) -> list[TabFilter]:
-        """Return the tabs in the context of a window, or of a frame in a process of its own."""
+    async def _opened_by(self, frame_id: str, owners: list[TabFilter]) -> TabFilter | None:
+        """Return a tab in the context of a window, or of a frame in a process of its own."""
         contexts = await self._contexts()
         own = contexts.get(frame_id)
         tabs = [frame for frame, one in self._tab_filters.items() if one in owners]
-        return [self._tab_filters[frame] for frame in tabs if own and contexts.get(frame) == own]
+        found = [self._tab_filters[frame] for frame in tabs if own and contexts.get(frame) == own]
+        return found[0] if found else None
 
     async def _may_open(self, event: dict[str, Any]) -> bool:
         url, frame_id = str(event["request"]["url"]), str(event.get("frameId", ""))
@@ -317,7 +315,8 @@ class NavigationFilter:
         """Store a refusal with the tab's policy; find the tab of a frame by request."""
         tab_filters = [tab_filter] if tab_filter else list(self._tab_filters.values())
         if len({id(each.policy.root) for each in tab_filters}) > 1:
-            tab_filters = [each for each in tab_filters if frame_id in await each.frames()]
+            owner = await _tab_of(frame_id, tab_filters)
+            tab_filters = [] if owner is None else [owner]
         if tab_filters:
             tab_filters[0].policy.blocked_requests.note(
                 place_or_scheme(refused.url), refused.reason
@@ -348,17 +347,11 @@ class NavigationFilter:
     async def _is_allowed_by_its_tab(
         self, tab_filters: list[TabFilter], frame_id: str, url: str
     ) -> bool:
-        context: str | None = None
-        for tab_filter in tab_filters:
-            if await _refusal(tab_filter.policy, url) is not None:
-                continue
-            if frame_id in await tab_filter.frames():
-                return True
-            if tab_filter.context:
-                context = await self._context_of(frame_id) if context is None else context
-                if context == tab_filter.context:
-                    return True
-        return False
+        allowing = [each for each in tab_filters if await _refusal(each.policy, url) is None]
+        contexts = {each.context for each in allowing} - {""}
+        if contexts and await self._context_of(frame_id) in contexts:
+            return True
+        return await _tab_of(frame_id, allowing) is not None
 
     async def _context_of(self, frame_id: str) -> str:
         """Return the browser context of the window with this main frame, or ""."""
@@ -417,6 +410,24 @@ def _root_of(frame_id: str, targets: Mapping[str, Mapping[str, Any]]) -> str:
             break
         frame_id = parent
     return frame_id
+
+
+async def _tab_of(frame_id: str, tabs: Sequence[TabFilter]) -> TabFilter | None:
+    """Return which of these tabs has a frame; one that does not answer holds up no other's."""
+
+    async def with_frames(tab: TabFilter) -> tuple[TabFilter, frozenset[str]]:
+        return tab, await tab.frames()
+
+    asked = [asyncio.ensure_future(with_frames(each)) for each in tabs]
+    try:
+        for answer in asyncio.as_completed(asked):
+            tab, frames = await answer
+            if frame_id in frames:
+                return tab
+        return None
+    finally:
+        for each in asked:
+            each.cancel()
 
 
 async def frames_of(wire: CDPSession) -> frozenset[str]:
