@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
@@ -26,6 +26,7 @@ from tests.support.serving import running
 Making = Callable[..., AbstractAsyncContextManager["Made"]]
 # For what is taken at its limit: a machine that does not come that far gets the next one.
 LIMITS_MS = (3_000, 12_000, 50_000)
+Name = TypeVar("Name")
 TABS = 4  # for pages that wait at once; a place has six connections
 
 
@@ -51,8 +52,8 @@ class Made:
         self.start = start
 
     async def taken(
-        self, cases: Mapping[str, str], pages: Pages, options: PageOptions, shared: str = "/slow"
-    ) -> dict[str, asyncio.Task[Fetched]]:
+        self, cases: Mapping[Name, str], pages: Pages, options: PageOptions, shared: str = "/slow"
+    ) -> dict[Name, asyncio.Task[Fetched]]:
         """Take the page of each case, as many at once as there are tabs; see `at_once.ended`.
 
         Args:

@@ -7,7 +7,7 @@ import pytest
 from engine.browser.page import extraction_options
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer, Request
-from tests.browser.conftest import Making, Pages
+from tests.browser.conftest import TABS, Making, Pages
 from tests.support.far_limits import FAR_S
 
 BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
@@ -42,18 +42,18 @@ addEventListener("scroll", () => { clearTimeout(timer); timer = setTimeout(async
 }
 
 
-@pytest.mark.timeout(900)  # many cases in one browser
 @pytest.mark.usefixtures("patient_looks")
 @BOTH
 async def test_rows_that_a_scrolled_page_adds_by_a_timer_are_loaded(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
     pages["/rows"] = Answer(b"[]", delay_s=0.1)
-    async with browsing(pages.url, direct=direct) as made:
-        for name, how in SCROLLS.items():
+    cases = {name: TALL.replace("HOW", how) for name, how in SCROLLS.items()}
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        taken = await made.taken(cases, pages, SCROLLED, "/rows")
+        for name, one in taken.items():
             with subtests.test(name=name):
-                pages["/"] = TALL.replace("HOW", how)
-                page = await made.fetcher.fetch(pages.url, SCROLLED)
+                page = one.result()
                 assert [row for row in ROWS if row in page.text] == ROWS
                 assert (page.loads_cut, page.settled) == (False, True)
 
@@ -95,18 +95,18 @@ CLICKS = {
 }
 
 
-@pytest.mark.timeout(900)  # many cases in one browser
 @pytest.mark.usefixtures("patient_looks")
 @BOTH
 async def test_rows_that_a_click_adds_after_a_while_are_loaded(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
     pages["/rows"] = Answer(b"[]", delay_s=0.1)
-    async with browsing(pages.url, direct=direct) as made:
-        for name, how in CLICKS.items():
+    cases = {name: LIST.replace("HOW", how) for name, how in CLICKS.items()}
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        taken = await made.taken(cases, pages, CLICKED, "/rows")
+        for name, one in taken.items():
             with subtests.test(name=name):
-                pages["/"] = LIST.replace("HOW", how)
-                page = await made.fetcher.fetch(pages.url, CLICKED)
+                page = one.result()
                 assert [row for row in ROWS if row in page.text] == ROWS
                 assert (page.loads_cut, page.settled) == (False, True)
 
@@ -164,23 +164,24 @@ ROW = Answer(b"[]", 200, "application/json")
 FAILURES = {
     "429": (Answer(b"", 429), True),
     "503": (Answer(b"", 503), True),
-    "redirects without end": (Answer(b"", 302, headers=(("Location", "/rows/2"),)), True),
+    "redirects without end": (Answer(b"", 302, headers=(("Location", "2"),)), True),
     "404, as at the end of a list": (Answer(b"", 404), False),
 }
 
 
-@pytest.mark.timeout(900)  # many cases in one browser
 @BOTH
 async def test_a_page_may_have_more_when_a_request_for_it_failed(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
-    pages["/"] = ASKING.replace("ASKED", "await ask()")
-    pages["/rows/1"] = ROW
-    async with browsing(pages.url, direct=direct) as made:
-        for name, (failure, may_have_more) in FAILURES.items():
+    cases = {}
+    for number, (name, (failure, _)) in enumerate(FAILURES.items()):
+        cases[name] = ASKING.replace("ASKED", "await ask()").replace("/rows", f"/rows{number}")
+        pages[f"/rows{number}/1"], pages[f"/rows{number}/2"] = ROW, failure
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        taken = await made.taken(cases, pages, CLICKED)
+        for name, (_, may_have_more) in FAILURES.items():
             with subtests.test(name=name):
-                pages["/rows/2"] = failure
-                page = await made.fetcher.fetch(pages.url, CLICKED)
+                page = taken[name].result()
                 assert ("row1" in page.text, "row2" in page.text) == (True, False)
                 assert (page.loads, page.loads_cut) == (1, may_have_more)
 
@@ -270,24 +271,25 @@ UNHANDLED = {
 }
 
 
-@pytest.mark.timeout(900)  # many cases in one browser
 @BOTH
 async def test_no_form_is_sent_to_load_more(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
-    async with browsing(pages.url, direct=direct) as made:
-        for name, script in UNHANDLED.items():
-            for method in ("get", "post"):
-                with subtests.test(name=name, method=method):
-                    pages["/"] = (
-                        f"<p>here</p><form action=/sent method={method}>"
-                        f"<button class=more name=a value=b>More</button></form>"
-                        f"<script>const form = document.querySelector('form'); {script}</script>"
-                    )
-                    page = await made.fetcher.fetch(pages.url, CLICKED)
-                    assert (page.final_url, page.loads) == (f"{pages.url}/", 0)
-                    assert page.text.split() == ["here", "More"]
-                    assert pages.hits["/sent"] == 0
+    cases = {
+        f"{name}, {method}": f"<p>here</p><form action=/sent method={method}>"
+        "<button class=more name=a value=b>More</button></form>"
+        f"<script>const form = document.querySelector('form'); {script}</script>"
+        for name, script in UNHANDLED.items()
+        for method in ("get", "post")
+    }
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        taken = await made.taken(cases, pages, CLICKED)
+        for number, (name, one) in enumerate(taken.items()):
+            with subtests.test(name=name):
+                page = one.result()
+                assert (page.final_url, page.loads) == (f"{pages.url}/case/{number}", 0)
+                assert page.text.split() == ["here", "More"]
+        assert pages.hits["/sent"] == 0
 
 
 TWO = f"""{PROSE}<section><ul></ul><button class=more>More</button></section>
@@ -304,10 +306,10 @@ document.querySelectorAll("section").forEach((section, k) => {{
 async def test_each_of_several_lists_is_loaded(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
-    async with browsing(pages.url, direct=direct) as made:
-        for most in ([2, 2], [0, 2], [2, 0]):
-            pages["/"] = TWO.replace("MOST", str(most))
-            page = await made.fetcher.fetch(pages.url, CLICKED)
+    cases = {most: TWO.replace("MOST", str([*most])) for most in ((2, 2), (0, 2), (2, 0))}
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        for most, one in (await made.taken(cases, pages, CLICKED)).items():
+            page = one.result()
             assert (page.loads, page.loads_cut) == (sum(most), False)
             assert page.text.count("row") == sum(most)
 
@@ -358,16 +360,14 @@ BOXES = {
 }
 
 
-@pytest.mark.timeout(900)  # many cases in one browser
 @BOTH
 async def test_the_box_with_the_list_is_scrolled(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
-    async with browsing(pages.url, direct=direct) as made:
-        for name, markup in BOXES.items():
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        for name, one in (await made.taken(BOXES, pages, SCROLLED)).items():
             with subtests.test(name=name):
-                pages["/"] = markup
-                page = await made.fetcher.fetch(pages.url, SCROLLED)
+                page = one.result()
                 assert [row for row in ROWS if row in page.text] == ROWS
                 assert (page.loads_cut, page.settled) == (False, True)
 

@@ -745,14 +745,18 @@ REVEALED["beside a long animation"] = REVEALED["after a fading preloader"] + (
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
 async def test_text_that_the_markup_hides_until_a_timer_is_due_is_waited_for(
-    browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
+    browsing: Making,
+    pages: Pages,
+    monkeypatch: pytest.MonkeyPatch,
+    direct: bool,
+    subtests: pytest.Subtests,
 ) -> None:
-    async with browsing(pages.url, direct=direct) as made:
-        for name, markup in REVEALED.items():
+    monkeypatch.setattr(extraction_options, "REVEAL_MS", 20_000)  # less than the long animation
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        for name, one in (await made.taken(REVEALED, pages, PATIENT)).items():
             with subtests.test(name=name):
-                pages["/"] = markup
-                page = await made.fetcher.fetch(pages.url, PATIENT)
-                wanted = markup.count("words")
+                page = one.result()
+                wanted = REVEALED[name].count("words")
                 assert (page.text.count("words"), page.settled) == (wanted, True)
                 assert "Loading" not in page.text
 
