@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 # For Python and JavaScript alike: up to 59 seconds (pages renew themselves after a minute or more),
-# then the address between quotes, or without.
+# then the address between quotes, or without. Its time is linear in the length of the text.
 PATTERN: Final = (
-    r"\s*(?=[0-9.])0*([1-5]?[0-9]?)(?![0-9])[0-9.]*\s*[;,\s]\s*(?!url\s*=\s*$)(?:url\s*=\s*)?"
+    r"\s*(?=[0-9.])0*([1-5]?[0-9]?)(?![0-9])[0-9.]*(?:\s*[;,]\s*|\s+)(?!url\s*=\s*$)(?:url\s*=\s*)?"
     r"(?:\"([^\"]*)(?:\".*)?|'([^']*)(?:'.*)?|([^\"'\s].*))"
 )
 SELECTOR: Final = 'meta[http-equiv="refresh" i]'

@@ -84,3 +84,18 @@ async def test_a_site_behind_a_page_that_sends_its_readers_on_is_crawled(
     with served(answer) as url:
         pages = await crawled(home, url=url, engine=engine)
     assert [page["title"] for page in pages] == ["first", "in"]
+
+
+# Each would take hours where the time is not linear.
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "content", ["59{ }", "{0}59", "59{.}", "59;{ }url{ }", "{ }59{ };{ }url{ }={ }"]
+)
+async def test_a_long_refresh_takes_no_time(home: Path, content: str) -> None:
+    for part in " 0.":
+        content = content.replace(f"{{{part}}}", part * 1_000_000)
+    body = f"<title>t</title><meta http-equiv=refresh content='{content}'><p>{WORDS}"
+    for engine in ("static", "browser"):
+        with served(lambda _: Answer(body.encode())) as url:
+            (page,) = await crawled(home, url=url, engine=engine, max_pages=1)
+        assert (page["title"], page["settled"]) == ("t", True)
