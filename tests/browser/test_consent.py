@@ -115,7 +115,9 @@ async def test_only_the_end_of_its_own_document_during_the_opt_out_answers_a_ban
     await told(type="popupFound")
     assert ended(object(), 1) == "failed"
     assert ended(WIRE, 2) == "failed"
+    taken = tab.outcome  # of a page that is left before the end of its opt-out
     assert ended(WIRE, 1) == "opted_out"
+    assert taken["result"] == "failed"
     await told(type="popupFound")
     await told(type="optOutResult", result=False)
     assert ended(WIRE, 1) == "failed"

@@ -86,6 +86,19 @@ async def test_a_site_behind_a_page_that_sends_its_readers_on_is_crawled(
     assert [page["title"] for page in pages] == ["first", "in"]
 
 
+XHTML = """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>t</title>
+<meta http-equiv="refresh" content="5; url=/to"/></head><body><p>words</p><iframe src="/in"/>
+</body></html>"""
+
+
+async def test_links_of_xhtml_are_those_of_html(home: Path) -> None:
+    answer = Answer(XHTML.encode(), content_type="application/xhtml+xml")
+    with served(lambda _: answer) as url:
+        (page,) = await crawled(home, url=url, engine="browser", max_pages=1)
+    assert [link["href"] for link in page["links"]] == [f"{url}/to", f"{url}/in"]
+    assert "links_not_web" not in page
+
+
 # Each would take hours where the time is not linear.
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(

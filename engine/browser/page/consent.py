@@ -202,7 +202,9 @@ class TabConsent:
             return
         if event.get("executionContextId", self._rejecting[1]) == self._rejecting[1]:
             self._rejecting = None
-            self.outcome["result"], self._answered_on = "opted_out", self._site()
+            # A page that was taken keeps its own.
+            self.outcome = {**self.outcome, "result": "opted_out"}
+            self._answered_on = self._site()
             self._ended.set()
 
     async def _on_called(self, wire: CDPSession, event: dict[str, Any]) -> None:
