@@ -94,7 +94,7 @@ async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
 
     failed = {"cmp": "stand-in", "result": "failed"}
     assert await told(1) == failed
-    tab.begin()
+    await tab.begin()
     assert await told(1) == {}
     assert await told(2) == failed
 
@@ -118,6 +118,8 @@ async def test_only_the_end_of_its_own_document_during_the_opt_out_answers_a_ban
     taken = tab.outcome  # of a page that is left before the end of its opt-out
     assert ended(WIRE, 1) == "opted_out"
     assert taken["result"] == "failed"
+    await tab.begin()
+    tab._old.clear()
     await told(type="popupFound")
     await told(type="optOutResult", result=False)
     assert ended(WIRE, 1) == "failed"
@@ -273,6 +275,26 @@ async def test_a_banner_that_is_shown_again_after_its_page_was_reloaded_was_not_
     assert page.final_url == f"{pages.url}/?again"
     assert page.consent == {"cmp": "stand-in", "result": "failed"}
     assert "privacy" in page.text
+
+
+async def test_a_banner_that_is_shown_again_for_ever_costs_its_page_nothing(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = (
+        "<div id=manager></div><p>the content</p><div id=banner>We value your privacy"
+        "<button id=reject onclick='location.reload()'>No</button></div>"
+    )
+    pages["/next"] = BANNER
+    for rules in (stand_in(), SLOW_RULES):
+        async with browsing(pages.url, consent=rules) as made:
+            page = await made.fetcher.fetch(pages.url, QUICK)
+            assert "the content" in page.text
+            assert page.settled
+            assert page.consent == {"cmp": "stand-in", "result": "failed"}
+            if rules is not SLOW_RULES:
+                following = await made.fetcher.fetch(f"{pages.url}/next", QUICK)
+                assert following.consent == {"cmp": "stand-in", "result": "opted_out"}
+                assert "privacy" not in following.text
 
 
 async def test_a_banner_of_a_page_that_leads_to_another_site_is_not_of_that_page(
