@@ -418,16 +418,17 @@ async def _tab_of(frame_id: str, tabs: Sequence[TabFilter]) -> TabFilter | None:
     async def with_frames(tab: TabFilter) -> tuple[TabFilter, frozenset[str]]:
         return tab, await tab.frames()
 
-    asked = [asyncio.ensure_future(with_frames(each)) for each in tabs]
-    try:
+    found: TabFilter | None = None
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(with_frames(each)) for each in tabs]
         for answer in asyncio.as_completed(asked):
             tab, frames = await answer
             if frame_id in frames:
-                return tab
-        return None
-    finally:
+                found = tab
+                break
         for each in asked:
             each.cancel()
+    return found
 
 
 async def frames_of(wire: CDPSession) -> frozenset[str]:
