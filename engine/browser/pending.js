@@ -375,10 +375,10 @@
     return next < Infinity ? Math.max(0, next - at) : null;
   };
   const SOON_DUE_MS = 2_000;
-  const dueSoon = (at) => [...timers, ...texts]
-    .filter(([, then]) => then - at < SOON_DUE_MS)
+  const dueSoon = (at) => [...timers.values(), ...texts.values()]
+    .filter((then) => then - at < SOON_DUE_MS)
     .slice(0, MOST_SET)
-    .map(([id, then]) => [id, Math.max(0, then - at)]);
+    .map((then) => Math.max(0, then - at));
   // The delays of those that were set after the last "seen".
   const dueNew = (at) => [...timers, ...texts]
     .filter(([id, then]) => id > newestSeen && then < Infinity)

@@ -182,7 +182,6 @@
     let light = 0; // letters outside of shadow roots at the last count
     let lettersBefore = null; // of those, displayed at the last look
     let revealsAt = 0; // when the next ones may be displayed
-    const revealing = new Set(); // the timers that may do so
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
     // New frames without end hold no page up for longer than one.
@@ -271,18 +270,13 @@
       if (leftMs <= 0 || (!soon.length && !ends.length)) return revealsAt - now;
       const letters = lettersShown();
       const isNews = lettersBefore === null || letters > lettersBefore;
-      if (isNews) {
-        revealsAt = 0;
-        revealing.clear();
-      }
+      if (isNews) revealsAt = 0;
       lettersBefore = letters;
       const isThin = letters < THIN && letters < light / 2;
       const isSome = isNews && letters < light - Math.max(20, light / 10);
       const within = isThin ? leftMs : isSome ? Math.min(REVEAL_MS, leftMs) : 0;
-      for (const [id, ms] of soon) if (ms < within) revealing.add(id);
-      const due = soon.filter(([id]) => revealing.has(id)).map(([, ms]) => ms + QUIET_MS);
-      if (isThin) due.push(...ends.filter((ms) => ms < within).map((ms) => ms + ask.settleMs));
-      if (due.length) revealsAt = Math.max(revealsAt, now + Math.max(...due));
+      const counted = (isThin ? [...soon, ...ends] : soon).filter((ms) => ms < within);
+      if (counted.length) revealsAt = now + Math.max(...counted) + ask.settleMs;
       return revealsAt - now;
     };
     // Pending requests that are waited for, and those beyond their limit.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -94,35 +92,9 @@ async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
 
     failed = {"cmp": "stand-in", "result": "failed"}
     assert await told(1) == failed
-    await tab.begin()
+    tab.begin()
     assert await told(1) == {}
     assert await told(2) == failed
-
-
-async def test_only_the_end_of_its_own_document_during_the_opt_out_answers_a_banner() -> None:
-    page: Any = SimpleNamespace(url="http://site.test/")
-    tab = consent.TabConsent(consent.ConsentBanners(stand_in()), page, WIRE)
-
-    async def told(**message: Any) -> None:
-        payload = json.dumps({"cmp": "stand-in", **message})
-        event = {"name": consent.BINDING, "executionContextId": 1, "payload": payload}
-        await tab._on_called(WIRE, event)
-
-    def ended(wire: Any, context_id: int) -> str:
-        tab._on_destroyed(wire, {"executionContextId": context_id})
-        return tab.outcome["result"]
-
-    await told(type="popupFound")
-    assert ended(object(), 1) == "failed"
-    assert ended(WIRE, 2) == "failed"
-    taken = tab.outcome  # of a page that is left before the end of its opt-out
-    assert ended(WIRE, 1) == "opted_out"
-    assert taken["result"] == "failed"
-    await tab.begin()
-    tab._old.clear()
-    await told(type="popupFound")
-    await told(type="optOutResult", result=False)
-    assert ended(WIRE, 1) == "failed"
 
 
 @pytest.mark.parametrize(
@@ -243,93 +215,6 @@ async def test_a_page_without_a_banner_is_read_once(
         page = await made.fetcher.fetch(pages.url, QUICK)
     assert (page.text.strip(), page.settled, page.consent) == ("plain", True, {})
     assert waits == []
-
-
-SLOW = stand_in().script.replace(
-    "document.querySelector(button).click();",
-    "{ document.querySelector(button).click(); await new Promise((go) => setTimeout(go, 60_000)) }",
-)
-SLOW_RULES = ConsentRules("1", SLOW, stand_in().rules)  # it checks its work for a minute
-
-
-async def test_a_page_that_its_banner_reloads_was_answered(browsing: Making, pages: Pages) -> None:
-    pages["/"] = BANNER.replace("how; banner.remove();", "how; location.reload();")
-    async with browsing(pages.url, consent=SLOW_RULES) as made:
-        page = await made.fetcher.fetch(pages.url, QUICK)
-    assert page.consent == {"cmp": "stand-in", "result": "opted_out"}
-    assert "the content" in page.text
-    assert "privacy" not in page.text
-    assert page.settled
-
-
-async def test_a_banner_that_is_shown_again_after_its_page_was_reloaded_was_not_answered(
-    browsing: Making, pages: Pages
-) -> None:
-    script = "if (!location.search) location.search = '?again'"
-    pages["/"] = (
-        "<div id=manager></div><p>the content</p><div id=banner>We value your privacy"
-        f'<button id=reject onclick="{script}">No</button></div>'
-    )
-    async with browsing(pages.url, consent=SLOW_RULES) as made:
-        page = await made.fetcher.fetch(pages.url, QUICK)
-    assert page.final_url == f"{pages.url}/?again"
-    assert page.consent == {"cmp": "stand-in", "result": "failed"}
-    assert "privacy" in page.text
-
-
-async def test_a_banner_that_is_shown_again_for_ever_costs_its_page_nothing(
-    browsing: Making, pages: Pages
-) -> None:
-    pages["/"] = (
-        "<div id=manager></div><p>the content</p><div id=banner>We value your privacy"
-        "<button id=reject onclick='location.reload()'>No</button></div>"
-    )
-    pages["/next"] = BANNER
-    for rules in (stand_in(), SLOW_RULES):
-        async with browsing(pages.url, consent=rules) as made:
-            page = await made.fetcher.fetch(pages.url, QUICK)
-            assert "the content" in page.text
-            assert page.settled
-            assert page.consent == {"cmp": "stand-in", "result": "failed"}
-            if rules is not SLOW_RULES:
-                following = await made.fetcher.fetch(f"{pages.url}/next", QUICK)
-                assert following.consent == {"cmp": "stand-in", "result": "opted_out"}
-                assert "privacy" not in following.text
-
-
-async def test_a_banner_of_a_page_that_leads_to_another_site_is_not_of_that_page(
-    browsing: Making, pages: Pages
-) -> None:
-    there = f"http://localhost:{pages.server.port}"
-    pages["/"] = BANNER.replace(
-        "function chosen(how) {", f"function chosen(how) {{ location = '{there}/in';"
-    )
-    pages["/in"] = "<p>within</p>"
-    places = [f"localhost:{pages.server.port}"]
-    async with browsing(pages.url, consent=SLOW_RULES, allow_private=places) as made:
-        page = await made.fetcher.fetch(pages.url, QUICK)
-    assert (page.final_url, page.consent) == (f"{there}/in", {})
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_frame_that_its_banner_removes_was_answered(
-    browsing: Making, pages: Pages, host: str
-) -> None:
-    with running(Pages()) as inner:
-        inner["/"] = (
-            "<div id=framed>We value your privacy"
-            "<button id=reject onclick=\"parent.postMessage('rejected', '*')\">No</button></div>"
-        )
-        frame = f"http://{host}:{inner.server.port}/"
-        pages["/"] = (
-            f"<p>the content</p><iframe src='{frame}'></iframe><script>addEventListener("
-            "'message', () => document.querySelector('iframe').remove())</script>"
-        )
-        places = [f"{host}:{inner.server.port}"]
-        options = PageOptions(timeout_ms=100_000, settle_ms=3_000)
-        async with browsing(pages.url, consent=SLOW_RULES, allow_private=places) as made:
-            page = await made.fetcher.fetch(pages.url, options)
-    assert page.consent == {"cmp": "stand-in-frame", "result": "opted_out"}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

@@ -116,11 +116,6 @@ class TabConsent:
         self._main_worlds: dict[tuple[int, str], int] = {}  # contexts by frame
         self._messages = 0
         self._name = ""  # of a consent manager that is part of the page
-        self._banner: tuple[int, int] | None = None  # the context that found the banner
-        self._is_rejecting = False
-        self._ended_on = ""  # the site whose banner ended with its document
-        self._script = ""  # its identifier in the browser
-        self._is_stopped = False
         self._shown = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -133,35 +128,18 @@ class TabConsent:
         """
         made = cls(banners, page, wire)
         made._listen(wire)
+        given = {"source": banners.source, "worldName": WORLD}
         async with asyncio.timeout(ATTACH_S):
             await _connect(wire)
-            await made._install()
+            await wire.send("Page.addScriptToEvaluateOnNewDocument", given)
         page.on("framenavigated", made._on_navigated)
         return made
 
-    async def _install(self) -> None:
-        given = {"source": self._banners.source, "worldName": WORLD}
-        added = await self._wire.send("Page.addScriptToEvaluateOnNewDocument", given)
-        self._script, self._is_stopped = str(added["identifier"]), False
-
-    async def _stop(self) -> None:
-        """Reject no more banners of this page: each rejection may reload it, without end."""
-        self._is_stopped = True
-        with contextlib.suppress(Error, TimeoutError):
-            async with asyncio.timeout(EVAL_S):
-                given = {"identifier": self._script}
-                await self._wire.send("Page.removeScriptToEvaluateOnNewDocument", given)
-
-    async def begin(self) -> None:
+    def begin(self) -> None:
         """Forget the last page, before the next one is opened."""
-        if self._is_stopped:
-            with contextlib.suppress(Error, TimeoutError):  # the tab is gone
-                async with asyncio.timeout(ATTACH_S):
-                    await self._install()
         self._old, self._seen = self._seen, set()
         self._frames, self._frame_ids, self._main_worlds = {}, {}, {}
         self._messages, self._name, self.outcome = 0, "", {}
-        self._banner, self._is_rejecting, self._ended_on = None, False, ""
         self._shown.clear()
         self._ended.clear()
 
@@ -173,7 +151,7 @@ class TabConsent:
         """
         if not self._name:
             return False
-        site = self._site()
+        site = self._page.url.split("/", 3)[2] if "//" in self._page.url else ""
         now_s = asyncio.get_running_loop().time()
         if not self._shown.is_set():
             if not self._banners.may_show(site, self._name):
@@ -190,14 +168,9 @@ class TabConsent:
                 await self._ended.wait()
         return True
 
-    def _site(self) -> str:
-        return self._page.url.split("/", 3)[2] if "//" in self._page.url else ""
-
     def _listen(self, wire: CDPSession) -> None:
         wire.on("Runtime.bindingCalled", partial(self._on_called, wire))
         wire.on("Runtime.executionContextCreated", partial(self._on_context, wire))
-        wire.on("Runtime.executionContextDestroyed", partial(self._on_destroyed, wire))
-        wire.on("Runtime.executionContextsCleared", partial(self._on_destroyed, wire))
 
     def _on_context(self, wire: CDPSession, event: dict[str, Any]) -> None:
         """Note to which frame a context belongs: snippets run in that frame's own world."""
@@ -210,23 +183,6 @@ class TabConsent:
             self._main_worlds[id(wire), frame_id] = number
         elif context.get("name") == WORLD and len(self._frame_ids) < MAX_MESSAGES:
             self._frame_ids[id(wire), number] = frame_id
-
-    def _on_destroyed(self, wire: CDPSession, event: dict[str, Any]) -> None:
-        """Take the end of a banner's document during its opt-out as its answer.
-
-        Many reload their page, or remove their frame, when they are answered. One that is shown
-        again is found again.
-        """
-        if self._banner is None or self._banner[0] != id(wire):
-            return
-        if event.get("executionContextId", self._banner[1]) != self._banner[1]:
-            return
-        # Nothing looks for the banner of a further document.
-        result = "failed" if self._is_stopped else "opted_out"
-        if self._is_rejecting or self._is_stopped:
-            self.outcome = {**self.outcome, "result": result}  # a taken page keeps its own
-            self._ended.set()
-        self._banner, self._is_rejecting, self._ended_on = None, False, self._site()
 
     async def _on_called(self, wire: CDPSession, event: dict[str, Any]) -> None:
         context = (id(wire), int(event.get("executionContextId", 0)))
@@ -244,23 +200,17 @@ class TabConsent:
         if message.type == "eval":
             await self._evaluate(wire, context[1], message)
         else:
-            is_shown_again = message.type == "popupFound" and self._ended_on != ""
-            self._take(message, context)
-            if is_shown_again:
-                await self._stop()
+            self._take(message)
 
-    def _take(self, message: _Message, context: tuple[int, int]) -> None:
+    def _take(self, message: _Message) -> None:
         name = display(message.cmp, MAX_NAME)
         if message.type == "cmpDetected":
             self._name = self._name or name
         elif message.type == "popupFound":
             self._name = name
-            if not self.outcome or self._ended_on:
-                self.outcome, self._ended_on = {"cmp": name, "result": "failed"}, ""
-                self._banner, self._is_rejecting = context, True
+            self.outcome = self.outcome or {"cmp": name, "result": "failed"}
             self._shown.set()
         elif message.type == "optOutResult":
-            self._is_rejecting = False
             if message.result is True:
                 self.outcome = {"cmp": name, "result": "opted_out"}
             self._ended.set()
@@ -282,11 +232,7 @@ class TabConsent:
 
     async def _on_navigated(self, frame: Frame) -> None:
         """Start the script in a frame that has a process of its own."""
-        if frame.parent_frame is None:
-            if self._ended_on not in ("", self._site()):
-                self.outcome, self._ended_on = {}, ""  # a page of another site, not an answer
-            return
-        if not frame.url.startswith(("http://", "https://")):
+        if frame.parent_frame is None or not frame.url.startswith(("http://", "https://")):
             return
         with contextlib.suppress(Error, TimeoutError):
             async with asyncio.timeout(ATTACH_S):

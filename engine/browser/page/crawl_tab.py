@@ -424,7 +424,7 @@ class Tab:
         self.waited = False
         self.queue.begin()
         if self.consent is not None:
-            await self.consent.begin()
+            self.consent.begin()
         if self.pushed is not None:
             self._world = 0
             await self.pushed.prepare(options, self._held.known)

@@ -362,7 +362,7 @@ class TabCamera:
         args, tab, consent = self._args, self._tab, self._consent
         until_s = asyncio.get_running_loop().time() + args.timeout_ms / 1_000
         if consent is not None:
-            await consent.begin()
+            consent.begin()
         found = await tab.go(url, args.timeout_ms, args.wait_for)
         if consent is None or not await consent.finish(until_s):
             return found
