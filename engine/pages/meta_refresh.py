@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # For Python and JavaScript alike: up to 59 seconds (pages renew themselves after a minute or more),
 # then the address between quotes, or without. Its time is linear in the length of the text.
 PATTERN: Final = (
-    r"\s*(?=[0-9.])0*([1-5]?[0-9]?)(?![0-9])[0-9.]*(?:\s*[;,]\s*|\s+)(?!url\s*=\s*$)(?:url\s*=\s*)?"
-    r"(?:\"([^\"]*)(?:\".*)?|'([^']*)(?:'.*)?|([^\"'\s].*))"
+    r"\s*(?=[0-9.])0*([1-5]?[0-9]?)(?![0-9])[0-9.]*(?:\s*[;,]\s*|\s+(?![;,\s]))"
+    r"(?!url\s*=\s*$)(?:url\s*=\s*)?(?:\"([^\"]*)(?:\".*)?|'([^']*)(?:'.*)?|([^\"'\s].*))"
 )
 SELECTOR: Final = 'meta[http-equiv="refresh" i]'
 _REFRESH: Final = re.compile(PATTERN, re.IGNORECASE | re.DOTALL)

@@ -30,7 +30,6 @@ from engine.pages import documents, meta_refresh, style_sheets
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
 from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.pages.fetch import MAX_HTML_CHARS, Fetched, OnIdle, PageOptions, Redirect, bounded
-from engine.pages.meta_refresh import refresh_to
 from engine.pages.style_sheets import Rule, is_doubtful
 
 if TYPE_CHECKING:
@@ -625,7 +624,7 @@ def refresh_of(html: str) -> str:
     if not _REFRESH.search(html, 0, REFRESH_CHARS):
         return ""
     for meta in parse_static(html[:REFRESH_CHARS]).css(meta_refresh.SELECTOR):
-        refresh = refresh_to(meta)
+        refresh = meta_refresh.refresh_to(meta)
         if refresh is not None and not refresh.seconds:
             return refresh.to
     return ""

@@ -21,6 +21,7 @@ HEADS = {  # the markup of a page, and where it leads
     "charset": ("<meta http-equiv=refresh content='2;/to?q=\u00e9'>", "/to?q=%E9"),
     "renewed": ("<meta http-equiv=refresh content=5>", None),
     "renewed empty": ("<meta http-equiv=refresh content='5;url= '>", None),
+    "renewed with a separator": ("<meta http-equiv=refresh content='5 ; '>", None),
     "renewed with an address": ("<meta http-equiv=refresh content='60;url=/to'>", None),
     "without scripts": (
         "<noscript><meta http-equiv=refresh content='5;url=/to'></noscript>",

@@ -231,10 +231,7 @@ class NavigationFilter:
     async def _is_of_others(self, frame_id: str) -> bool:
         """Return whether a frame without a process of its own is part of a tab without clicks."""
         others = [one for one in self._tab_filters.values() if one.led_to is None]
-        for other in others:
-            if frame_id in await other.frames():
-                return True
-        return False
+        return await _tab_of(frame_id, others) is not None
 
     async def _changed_headers(self, event: dict[str, Any]) -> dict[str, str]:
         """Return all headers of a request that gets other ones than Chromium's; else {}."""
