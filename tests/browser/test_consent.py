@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -82,7 +83,8 @@ async def test_each_page_of_several_sites_in_one_tab_has_its_banner_rejected(
 
 
 async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
-    tab = consent.TabConsent(consent.ConsentBanners(stand_in()), cast("Any", None), WIRE)
+    page = cast("Any", SimpleNamespace(url="http://site.test/"))
+    tab = consent.TabConsent(consent.ConsentBanners(stand_in()), page, WIRE)
 
     async def told(context_id: int) -> dict[str, str]:
         payload = '{"type": "popupFound", "cmp": "stand-in"}'
@@ -92,7 +94,7 @@ async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
 
     failed = {"cmp": "stand-in", "result": "failed"}
     assert await told(1) == failed
-    tab.begin()
+    await tab.begin()
     assert await told(1) == {}
     assert await told(2) == failed
 
@@ -294,6 +296,138 @@ def test_only_functions_of_the_installed_script_are_run_in_the_page() -> None:
     assert banners.is_snippet('(() => window.manager !== "blocked")()')
     for code in ("fetch('/x')", "(() => 1)(); steal()", "(() => fetch('/x'))()", "", "()()"):
         assert not banners.is_snippet(code), code
+
+
+SLOW = stand_in().script.replace(
+    "document.querySelector(button).click();",
+    "{ document.querySelector(button).click(); await new Promise((go) => setTimeout(go, 60_000)) }",
+)
+SLOW_RULES = ConsentRules("1", SLOW, stand_in().rules)  # it checks its work for a minute
+ASKED = (
+    "<div id=manager></div><p>the content of %s</p><div id=banner>We value your privacy"
+    '<button id=reject onclick="%s">No</button></div>'
+)
+OPTED_OUT = {"cmp": "stand-in", "result": "opted_out"}
+FAILED = {"cmp": "stand-in", "result": "failed"}
+
+
+@pytest.mark.parametrize("reload", ["location.reload()", "location = '/again'"])
+async def test_a_page_that_its_banner_reloads_was_answered(
+    browsing: Making, pages: Pages, reload: str
+) -> None:
+    pages["/"] = BANNER.replace("how; banner.remove();", f"how; {reload};")
+    pages["/again"] = "<script>location.replace('/')</script>"
+    async with browsing(pages.url, consent=SLOW_RULES) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent == OPTED_OUT
+    assert "the content" in page.text
+    assert "privacy" not in page.text
+    assert page.settled
+
+
+@pytest.mark.parametrize("rules", [stand_in(), SLOW_RULES])
+async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_nothing(
+    browsing: Making, pages: Pages, rules: ConsentRules
+) -> None:
+    pages["/"] = ASKED % ("home", "location.reload()")
+    pages["/next"] = BANNER
+    async with browsing(pages.url, consent=rules) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+        assert "the content" in page.text
+        assert page.settled
+        assert page.consent == FAILED
+        assert pages.hits["/"] == 3
+        if rules is not SLOW_RULES:
+            following = await made.fetcher.fetch(f"{pages.url}/next", QUICK)
+            assert following.consent == OPTED_OUT
+            assert "privacy" not in following.text
+
+
+@pytest.mark.parametrize("later_ms", [0, 600])
+async def test_the_banner_of_a_page_that_takes_the_place_of_another_is_rejected(
+    browsing: Making, pages: Pages, later_ms: int
+) -> None:
+    wait = "await new Promise((go) => setTimeout(() => go(true), 1_500))"
+    script = SLOW.replace('await evaluate("IS_READY")', wait, 1)
+    script = script.replace("60_000", "location.pathname === '/' ? 60_000 : 0")
+    pages["/"] = ASKED % ("home", "setTimeout(() => location.replace('/en'), 250)")
+    banner = ASKED % ("the place", "banner.remove()")
+    pages["/en"] = banner.replace("<div id=banner>", "<div id=later>") + (
+        f"<script>setTimeout(() => {{ later.id = 'banner' }}, {later_ms})</script>"
+    )
+    async with browsing(pages.url, consent=ConsentRules("1", script, stand_in().rules)) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.final_url == f"{pages.url}/en"
+    assert page.consent == OPTED_OUT
+    assert "the content of the place" in page.text
+    assert "privacy" not in page.text
+
+
+async def test_a_button_that_leads_to_another_page_did_not_reject(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = ASKED % ("home", "location = '/privacy'")
+    pages["/privacy"] = "<p>what we do</p>"
+    async with browsing(pages.url, consent=SLOW_RULES) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.final_url == f"{pages.url}/privacy"
+    assert page.consent == FAILED
+
+
+async def test_a_banner_of_a_page_that_leads_to_another_site_is_not_of_that_page(
+    browsing: Making, pages: Pages
+) -> None:
+    there = f"http://localhost:{pages.server.port}"
+    pages["/"] = ASKED % ("home", f"location = '{there}/in'")
+    pages["/in"] = "<p>within</p>"
+    places = [f"localhost:{pages.server.port}"]
+    async with browsing(pages.url, consent=SLOW_RULES, allow_private=places) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert (page.final_url, page.consent) == (f"{there}/in", {})
+
+
+FRAMED = (
+    "<div id=framed>We value your privacy"
+    "<button id=reject onclick=\"parent.postMessage('rejected', '*')\">No</button></div>"
+)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize(
+    ("rejected", "result"),
+    [
+        ("frame.remove()", "opted_out"),
+        ("frame.parentNode.innerHTML = ''", "opted_out"),
+        ("location.reload()", "opted_out"),
+        ("frame.src += 'settings'", "failed"),
+        ("frame.replaceWith(frame.cloneNode())", "failed"),
+    ],
+)
+async def test_the_end_of_a_frame_is_the_answer_to_its_banner(
+    browsing: Making,
+    pages: Pages,
+    host: str,
+    rejected: str,
+    result: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if result == "failed":  # it takes all of this time
+        monkeypatch.setattr(consent, "OPT_OUT_S", 2.0)
+    with running(Pages()) as inner:
+        inner["/"], inner["/settings"] = FRAMED, "<p>no banner</p>"
+        frame = f"http://{host}:{inner.server.port}/"
+        pages["/"] = (
+            f"<p>the content</p><div><iframe src='{frame}'></iframe></div><script>"
+            "const frame = document.querySelector('iframe');"
+            "if (sessionStorage.rejected) frame.remove();"
+            f"addEventListener('message', () => {{ sessionStorage.rejected = 1; {rejected} }})"
+            "</script>"
+        )
+        places = [f"{host}:{inner.server.port}"]
+        options = PageOptions(timeout_ms=100_000, settle_ms=3_000)
+        async with browsing(pages.url, consent=SLOW_RULES, allow_private=places) as made:
+            page = await made.fetcher.fetch(pages.url, options)
+    assert page.consent == {"cmp": "stand-in-frame", "result": result}
 
 
 COMPLIANZ = (

@@ -28,7 +28,8 @@ WORLD: Final = "openchrome-monitor-consent"
 BINDING: Final = "openchromeMonitorConsent"
 OPT_OUT_S: Final = 5.0  # for the opt-out of a banner that is shown
 POPUP_S: Final = 1.0  # for the banner of a consent manager that is part of the page
-MOST_VAIN: Final = 3  # such waits without a banner; it was answered on an earlier page
+MOST_VAIN: Final = 3  # such waits without an answer; it was given on an earlier page, or never is
+MAX_BANNERS: Final = 3  # that are rejected on the way to a page, each in another document
 EVAL_S: Final = 1.0  # the script waits no longer for an answer
 ATTACH_S: Final = 2.0
 MAX_CHARS: Final = 64 * 1024  # for each message; the longest snippet has 1,000
@@ -93,9 +94,9 @@ class ConsentBanners:
         """Return whether a consent manager of a site may still show its banner."""
         return (site, name) not in self._answered and self._vain[site, name] < MOST_VAIN
 
-    def note(self, site: str, name: str, *, shown: bool) -> None:
-        """Record whether it showed its banner."""
-        if shown:
+    def note(self, site: str, name: str, *, answered: bool) -> None:
+        """Record whether its banner was answered."""
+        if answered:
             self._answered.add((site, name))
         else:
             self._vain[site, name] += 1
@@ -115,7 +116,14 @@ class TabConsent:
         self._frame_ids: dict[tuple[int, int], str] = {}  # of contexts
         self._main_worlds: dict[tuple[int, str], int] = {}  # contexts by frame
         self._messages = 0
-        self._name = ""  # of a consent manager that is part of the page
+        self._name = ""  # of a consent manager that is part of the document
+        self._banner = (0, 0)  # the context that found the banner of `outcome`
+        self._address = ""  # of the tab then
+        self._is_open = False  # its rejection has no result
+        self._is_gone = False  # its document ended
+        self._finished = 0  # banners of the page
+        self._script_id = ""
+        self._is_stopped = False
         self._shown = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -128,44 +136,71 @@ class TabConsent:
         """
         made = cls(banners, page, wire)
         made._listen(wire)
-        given = {"source": banners.source, "worldName": WORLD}
+        wire.on("Page.frameNavigated", made._on_document)
+        wire.on("Page.frameDetached", made._on_detached)
         async with asyncio.timeout(ATTACH_S):
             await _connect(wire)
-            await wire.send("Page.addScriptToEvaluateOnNewDocument", given)
+            await made._install()
         page.on("framenavigated", made._on_navigated)
+        page.on("framedetached", made._on_removed)
         return made
 
-    def begin(self) -> None:
+    async def _install(self) -> None:
+        given = {"source": self._banners.source, "worldName": WORLD}
+        added = await self._wire.send("Page.addScriptToEvaluateOnNewDocument", given)
+        self._script_id, self._is_stopped = str(added["identifier"]), False
+
+    async def _stop(self) -> None:
+        """Reject no banner of later documents: each rejection may reload the page, without end."""
+        self._is_stopped = True
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(EVAL_S):
+                given = {"identifier": self._script_id}
+                await self._wire.send("Page.removeScriptToEvaluateOnNewDocument", given)
+
+    async def begin(self) -> None:
         """Forget the last page, before the next one is opened."""
+        if self._is_stopped:
+            with contextlib.suppress(Error, TimeoutError):  # the tab is gone
+                async with asyncio.timeout(ATTACH_S):
+                    await self._install()
         self._old, self._seen = self._seen, set()
         self._frames, self._frame_ids, self._main_worlds = {}, {}, {}
-        self._messages, self._name, self.outcome = 0, "", {}
+        self._messages, self._finished, self._name, self.outcome = 0, 0, "", {}
+        self._banner, self._address = (0, 0), ""
+        self._is_open = self._is_gone = False
         self._shown.clear()
         self._ended.clear()
 
     async def finish(self, until_s: float) -> bool:
-        """Wait for the end of an opt-out, if the page has a banner; return whether it had one.
+        """Wait for the end of an opt-out, if the document has a banner; return whether it had one.
+
+        The page has to be read again then. What is read may be another document, which may have
+        a banner as well: it is waited for by another call.
 
         Args:
             until_s: the end of the page's time limit, on the loop's clock.
         """
-        if not self._name:
+        if not self._name or self._finished == MAX_BANNERS:
             return False
-        site = self._page.url.split("/", 3)[2] if "//" in self._page.url else ""
+        site, name = _site_of(self._page.url), self._name
         now_s = asyncio.get_running_loop().time()
         if not self._shown.is_set():
-            if not self._banners.may_show(site, self._name):
+            if not self._banners.may_show(site, name):
                 return False
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(min(until_s, now_s + POPUP_S)):
                     await self._shown.wait()
-            self._banners.note(site, self._name, shown=self._shown.is_set())
             if not self._shown.is_set():
+                self._banners.note(site, name, answered=False)
                 return False
-        self._banners.note(site, self._name, shown=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(min(until_s, now_s + OPT_OUT_S)):
                 await self._ended.wait()
+        self._finished += 1
+        self._name = ""
+        if self.outcome.get("result") == "failed":
+            self._banners.note(site, name, answered=False)
         return True
 
     def _listen(self, wire: CDPSession) -> None:
@@ -199,23 +234,77 @@ class TabConsent:
             return
         if message.type == "eval":
             await self._evaluate(wire, context[1], message)
+        elif message.type == "popupFound" and self._is_gone:
+            self._take(message, context)
+            await self._stop()
         else:
-            self._take(message)
+            self._take(message, context)
 
-    def _take(self, message: _Message) -> None:
+    def _take(self, message: _Message, context: tuple[int, int]) -> None:
         name = display(message.cmp, MAX_NAME)
         if message.type == "cmpDetected":
             self._name = self._name or name
         elif message.type == "popupFound":
             self._name = name
-            self.outcome = self.outcome or {"cmp": name, "result": "failed"}
+            if not self.outcome or self._is_gone:
+                self.outcome = {"cmp": name, "result": "failed"}
+                self._banner, self._address = context, _address_of(self._page.url)
+                self._is_open, self._is_gone = True, False
+                self._ended.clear()
             self._shown.set()
         elif message.type == "optOutResult":
             if message.result is True:
-                self.outcome = {"cmp": name, "result": "opted_out"}
+                self._answer(name, "opted_out")
+            self._is_open = False
             self._ended.set()
         elif message.is_cosmetic:
-            self.outcome = {"cmp": name, "result": "hidden"}
+            self._answer(name, "hidden")
+
+    def _answer(self, name: str, result: str) -> None:
+        self.outcome = {"cmp": name, "result": result}
+        self._banners.note(_site_of(self._page.url), name, answered=True)
+
+    def _on_document(self, event: dict[str, Any]) -> None:
+        """Take the reload of a page during its opt-out as the banner's answer.
+
+        Many reload their page when they are answered. One that is shown again is found again.
+        """
+        frame = event["frame"]
+        if frame.get("parentId"):
+            return
+        self._name = ""
+        self._shown.clear()
+        if not self.outcome:
+            return
+        address = str(frame["url"])
+        if self._is_stopped:
+            self._end("failed")  # nothing looks for the banner of a further document
+        elif self._is_open and address == self._address:
+            self._end("opted_out")
+        else:
+            self._end(self.outcome["result"])
+        if self._is_open and _site_of(address) != _site_of(self._address):
+            self.outcome = {}  # the page of another site has no banner
+
+    def _on_detached(self, event: dict[str, Any]) -> None:
+        """Take the end of a frame during the opt-out of its banner as the banner's answer."""
+        frame_id = self._frame_ids.get(self._banner)
+        if frame_id and event["frameId"] == frame_id and event.get("reason") != "swap":
+            self._end_frame()
+
+    def _on_removed(self, frame: Frame) -> None:
+        wire = self._frames.get(frame)
+        if wire is not None and id(wire) == self._banner[0]:
+            self._end_frame()
+
+    def _end_frame(self) -> None:
+        if not self._is_gone:
+            self._end("opted_out" if self._is_open else self.outcome["result"])
+
+    def _end(self, result: str) -> None:
+        self.outcome = {**self.outcome, "result": result}  # a page that was taken keeps its own
+        self._is_gone = True
+        self._ended.set()
 
     async def _evaluate(self, wire: CDPSession, context_id: int, message: _Message) -> None:
         """Run a snippet of the installed script in the page's own world, and answer with a flag."""
@@ -239,6 +328,8 @@ class TabConsent:
                 await self._attach_frame(frame)
 
     async def _attach_frame(self, frame: Frame) -> None:
+        if self._is_stopped:
+            return
         wire = self._frames.get(frame)
         if wire is None:
             wire = await self._page.context.new_cdp_session(
@@ -253,6 +344,15 @@ class TabConsent:
         source = self._banners.source
         given = {"expression": source, "contextId": world["executionContextId"]}
         await wire.send("Runtime.evaluate", given)
+
+
+def _address_of(url: str) -> str:
+    """Return the address of a document, as the browser reports it: without the fragment."""
+    return url.partition("#")[0]
+
+
+def _site_of(url: str) -> str:
+    return url.split("/", 3)[2] if "//" in url else ""
 
 
 async def _connect(wire: CDPSession) -> None:

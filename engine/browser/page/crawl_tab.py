@@ -381,7 +381,7 @@ class Tab:
         self._answer = _answer_of(response)
         self.begun = True
         extraction = await self._extract(deadline, options)
-        if self.consent is not None and await self.consent.finish(deadline):
+        while self.consent is not None and await self.consent.finish(deadline):
             extraction = await self._extract_again(extraction, deadline, options)
         self._note_waiting(extraction)
         self.left_open, self.outliving = extraction.held, extraction.outliving
@@ -424,7 +424,7 @@ class Tab:
         self.waited = False
         self.queue.begin()
         if self.consent is not None:
-            self.consent.begin()
+            await self.consent.begin()
         if self.pushed is not None:
             self._world = 0
             await self.pushed.prepare(options, self._held.known)

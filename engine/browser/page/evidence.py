@@ -362,12 +362,12 @@ class TabCamera:
         args, tab, consent = self._args, self._tab, self._consent
         until_s = asyncio.get_running_loop().time() + args.timeout_ms / 1_000
         if consent is not None:
-            consent.begin()
+            await consent.begin()
         found = await tab.go(url, args.timeout_ms, args.wait_for)
-        if consent is None or not await consent.finish(until_s):
-            return found
-        left_ms = max(0, round((until_s - asyncio.get_running_loop().time()) * 1_000))
-        return await tab.arrive(left_ms, args.wait_for)
+        while consent is not None and await consent.finish(until_s):
+            left_ms = max(0, round((until_s - asyncio.get_running_loop().time()) * 1_000))
+            found = await tab.arrive(left_ms, args.wait_for)
+        return found
 
     async def _at_the_end_of_the_window(self) -> Visit:
         """Wait until the network log ends: the bundle shows the page after its responses."""
