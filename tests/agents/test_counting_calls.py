@@ -22,6 +22,7 @@ from engine.verbs.verb_table import VERBS
 from tests.agents.conftest import Running
 from tests.browser.conftest import Pages
 from tests.support.line_files import whole_lines
+from tests.support.written_files import contents
 
 HTML = """<label>Name <input id=n></label><label>Password <input type=password></label>
 <button>Save</button><a href='/two'>Two</a>"""
@@ -60,8 +61,10 @@ async def all_eight(engine: Engine, pages: Pages, task_id: str | None) -> list[T
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    files = [one for one in folder.rglob("*") if one.is_file() and ".runners" not in one.parts]
-    return {str(one.relative_to(folder)): one.read_bytes() for one in files}
+    files = contents(folder).items()
+    return {
+        str(one.relative_to(folder)): data for one, data in files if ".runners" not in one.parts
+    }
 
 
 def test_every_tool_is_called_here() -> None:

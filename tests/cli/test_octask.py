@@ -18,6 +18,7 @@ from tests.support.endless_site import endless
 from tests.support.far_limits import start_patient_programs
 from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
 from tests.support.task_folders import write_meta
+from tests.support.written_files import contents
 
 
 def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, site: Any) -> None:
@@ -179,9 +180,8 @@ def test_a_detached_request_with_mistakes_is_refused_with_all_of_them(octask: Oc
 def test_a_password_in_the_start_url_reaches_no_file(octask: Octask, site: Any) -> None:
     url = site.url.replace("http://", "http://ann:hunter2secret@")
     octask("start", "crawl", url, *FAST, "--max-pages", "2")
-    for folder, _, names in os.walk(octask.home):
-        for name in names:
-            assert b"hunter2secret" not in (Path(folder) / name).read_bytes(), name
+    for place, data in contents(octask.home).items():
+        assert b"hunter2secret" not in data, place
 
 
 def test_waiting_too_short_ends_with_124(octask: Octask, site: Any) -> None:

@@ -25,6 +25,7 @@ from tests.commands.command_states import FOREVER, instance_options, running, st
 from tests.commands.conftest import Opening, do, mistakes, task
 from tests.support.far_limits import keep_own_limits
 from tests.support.memory_context import MemoryContext, direct_result
+from tests.support.written_files import contents
 
 
 async def test_a_whole_task_answers_in_the_shape_of_the_seed(opened: Opening, site: Site) -> None:
@@ -225,7 +226,7 @@ async def test_neither_typed_text_nor_a_secret_nor_a_variable_is_in_any_file(
             do("evaluate", script="throw new Error(document.title)"),
             variables={"word": SECRETS["variable"]},
         )
-        files = {path: path.read_bytes() for path in booth.home.rglob("*") if path.is_file()}
+        files = contents(booth.home)
     assert states(found)[-2:] == ["success", "error"]
     assert found["commands"][4]["result"] == {"text": "[redacted] {{word}} [redacted]"}
     assert found["commands"][1]["args"]["text_length"] == len(SECRETS["typed"])

@@ -14,6 +14,7 @@ from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do, failure, results
 from tests.support.at_once import ended
 from tests.support.far_limits import keep_own_limits
+from tests.support.written_files import contents
 
 
 def page(body: str, title: str = "t") -> Answer:
@@ -381,7 +382,7 @@ async def test_address_credentials_are_sent_but_not_stored(opened: Opening, site
     with_password = site.url.replace("//", "//ada:s3cret@")
     async with opened() as booth:
         (found,) = await results(booth, do("goto", url=f"{with_password}/auth"))
-        kept = b"".join(p.read_bytes() for p in booth.home.rglob("*") if p.is_file())
+        kept = b"".join(contents(booth.home).values())
     assert (found["status"], found["url"]) == (200, f"{site.url}/auth")
     assert b"s3cret" not in kept
 

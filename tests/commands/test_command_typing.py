@@ -13,6 +13,7 @@ from engine.egress.egress_policy import Policy
 from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do, failure, results
 from tests.commands.test_command_journeys import page
+from tests.support.written_files import contents
 
 SECRET = "hunter2secret"
 FIELDS = """<input id=max maxlength=3><input id=upper><input id=clears><input id=number type=number>
@@ -152,7 +153,7 @@ async def test_a_secret_is_not_typed_into_another_field(opened: Opening, site: S
             do("evaluate", script=script), do("get_html"), do("get_text", selector="body"), **there
         )
         assert later["commands"][0]["result"]["value"] == [1, 3]
-        files = [one.read_bytes() for one in booth.home.rglob("*") if one.is_file()]
+        files = contents(booth.home).values()
         assert not [data for data in files if b"unter" in data or b"hunte" in data]
 
 

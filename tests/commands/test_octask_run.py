@@ -20,6 +20,7 @@ from fixtures.site.site import Site
 from tests.commands.conftest import do, task
 from tests.support.loaded_octask import FAR_LIMITS
 from tests.support.octask import run_as_text
+from tests.support.written_files import contents
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "fixtures" / "tasks"
@@ -70,7 +71,7 @@ class Octask:
         ]
 
     def everything(self) -> bytes:
-        return b"".join(path.read_bytes() for path in self.home.rglob("*") if path.is_file())
+        return b"".join(contents(self.home).values())
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from tests.recording.conftest import Operator
 from tests.recording.conftest import until as become
 from tests.support.far_limits import be_patient
 from tests.support.line_files import whole_lines
+from tests.support.written_files import contents
 
 SECRET = "hunter2-zz9"
 
@@ -112,8 +113,8 @@ async def test_a_recording_is_stopped_replayed_and_exported_in_the_window(
             json.loads((tmp_path / "variables").read_text())
         )
         assert (tmp_path / "trace").read_bytes()[:2] == b"PK"
-    for file in (one for one in home.parent.rglob("*") if one.is_file()):
-        assert SECRET.encode() not in file.read_bytes(), file
+    for file, data in contents(home.parent).items():
+        assert SECRET.encode() not in data, file
 
 
 async def test_the_items_of_a_recording_are_read_in_words(home: Path, site: Site) -> None:
@@ -218,8 +219,8 @@ async def test_a_form_that_was_changed_outlives_escape_without_its_secrets(home:
         assert not again.start.isEnabled()  # the secret has to be typed again
         again.reject()
         assert window.requests.starting.presets.draft is not None
-    for file in (one for one in home.parent.rglob("*") if one.is_file()):
-        assert SECRET.encode() not in file.read_bytes(), file
+    for file, data in contents(home.parent).items():
+        assert SECRET.encode() not in data, file
 
 
 async def test_a_form_that_was_only_looked_at_leaves_no_draft(home: Path) -> None:

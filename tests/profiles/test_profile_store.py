@@ -19,6 +19,7 @@ from engine.profiles import system_keyring
 from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileEmpty, ProfileStore, ProfileTooLarge
 from engine.profiles.system_keyring import KeyLost, KeyringFailed
+from tests.support.written_files import contents
 
 TOKEN = "s1abcdef0123456789"
 STATE: dict[str, Any] = {
@@ -85,7 +86,7 @@ def test_without_a_keyring_only_the_user_can_read_the_files(home: Path, no_keyri
 def test_with_a_keyring_no_file_holds_a_cookie(home: Path, memory: MemoryKeyring) -> None:
     store = ProfileStore(home)
     assert store.save(shop(), STATE).encrypted is True
-    files = [one.read_bytes() for one in home.rglob("*") if one.is_file()]
+    files = contents(home).values()
     assert not any(TOKEN.encode() in data for data in files)
     assert ProfileStore(home).state("shop") == STATE
     store.renew("shop", [{**STATE["cookies"][0], "value": "other"}], STATE)

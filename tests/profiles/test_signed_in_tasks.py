@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +20,7 @@ from engine.service.engine import Engine
 from tests.support.engines import opened
 from tests.support.linked_site import LinkedSite, random_links
 from tests.support.login_site import PASSWORD, USER, LoginSite
+from tests.support.written_files import contents
 
 ARGS: dict[str, Any] = {"delay_ms": 0, "max_depth": 50, "max_pages": 200, "profile": "shop"}
 
@@ -66,13 +65,8 @@ def pages_of(engine: Engine, record: TaskRecord) -> list[dict[str, Any]]:
 
 def held(folder: Path) -> bytes:
     """Everything that a home holds, but for the states of its profiles."""
-    found = []
-    for inside, _, names in os.walk(folder):  # which passes over folders that are gone
-        for place in (Path(inside) / name for name in names):
-            if "states" not in place.parts:
-                with suppress(FileNotFoundError):  # the engine is open, and writes by renaming
-                    found.append(place.read_bytes())
-    return b"\n".join(found)
+    found = contents(folder).items()
+    return b"\n".join(data for place, data in found if "states" not in place.parts)
 
 
 async def test_a_crawl_sees_the_pages_behind_the_login_and_none_of_its_secrets_are_kept(

@@ -26,6 +26,7 @@ from engine.kinds.recording.recording_actions import Action, Masks, Scribe
 from engine.sample.site import Answer
 from tests.recording.conftest import WAIT_S
 from tests.recording.test_recording_export import exported
+from tests.support.written_files import contents
 
 NAME, MAIL, PASSWORD, CARD = "Adalovelacex", "ada@mail.example", "hunter2-zz9", "4111222233334444"
 
@@ -51,8 +52,7 @@ async def fill(operator: Any) -> None:
 
 def everything(home: Path) -> bytes:
     """Each file under the home but pictures, one after the other."""
-    files = (place for place in home.rglob("*") if place.is_file() and place.suffix != ".png")
-    return b"\n".join(place.read_bytes() for place in files)
+    return b"\n".join(data for place, data in contents(home).items() if place.suffix != ".png")
 
 
 @pytest.mark.case("R81")

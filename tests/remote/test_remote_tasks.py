@@ -21,6 +21,7 @@ from engine.service.engine import Engine
 from tests.remote.conftest import TOKEN, engine_at, lending, until
 from tests.support.line_files import whole_lines
 from tests.support.octask import Octask
+from tests.support.written_files import contents
 
 WAIT_MS = 180_000
 
@@ -156,9 +157,9 @@ async def test_the_token_is_in_no_file(home: Path, site: Any) -> None:
         assert record.error is not None
         assert "it has another token" in record.error.message
         assert lent.news == ["refused"]
-    files = [path for path in home.rglob("*") if path.is_file()]
+    files = contents(home)
     assert len(files) > 5
-    assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
+    assert [path for path, data in files.items() if TOKEN.encode() in data] == []
 
 
 async def test_a_task_is_started_again_with_the_browser_that_an_option_names(
@@ -186,8 +187,7 @@ async def test_a_task_is_started_again_with_the_browser_that_an_option_names(
         words = ("run", str(again), "--remote-browser", "none")
         await asyncio.to_thread(partial(Octask(home), *words, code=1))
         assert lent.news.count("began") == 2
-    files = [path for path in home.rglob("*") if path.is_file()]
-    assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
+    assert [path for path, data in contents(home).items() if TOKEN.encode() in data] == []
 
 
 KINDS = {

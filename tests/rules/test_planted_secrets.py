@@ -25,6 +25,7 @@ from engine.verbs.json_answers import described
 from fixtures.site.site import Site
 from tests.support.engines import opened
 from tests.support.octask import FAST, Octask
+from tests.support.written_files import contents
 
 SECRET = "Xk7vQ9z2LmWp4Rt8"
 FAST_ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 3}
@@ -49,8 +50,8 @@ def leaks_in(data: bytes) -> list[str]:
 
 
 def leaking(folder: Path) -> dict[str, list[str]]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    found = {str(path.relative_to(folder)): leaks_in(path.read_bytes()) for path in files}
+    files = contents(folder).items()
+    found = {str(path.relative_to(folder)): leaks_in(data) for path, data in files}
     return {name: leaks for name, leaks in found.items() if leaks}
 
 

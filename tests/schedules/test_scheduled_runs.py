@@ -22,6 +22,7 @@ from engine.service.engine import Engine
 from engine.service.rerun import Asked
 from engine.service.schedules import ScheduleSecret, Started
 from tests.schedules.changing_site import ChangingSite
+from tests.support.written_files import contents
 
 HOUR_MS = 3_600_000
 HOURLY = {"every_minutes": 60}
@@ -213,7 +214,7 @@ async def test_a_run_that_lacks_a_variable_stays_due_until_a_program_has_it(
         assert run.status == Status.COMPLETED
         found = (await engine.schedules.get(added.schedule.schedule_id)).schedule
         assert found.refusal is None
-    written = [one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()]
+    written = contents(tmp_path).values()
     assert not any(b"k33per-of-sh0ps" in data for data in written)
 
 
@@ -249,7 +250,7 @@ async def test_a_request_with_a_secret_is_refused_and_nothing_of_it_is_written(
         assert isinstance(refused.value, ScheduleSecret), refused.value
         assert "env:NAME" in refused.value.advice
         assert await engine.schedules.all() == []
-    written = [one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()]
+    written = contents(tmp_path).values()
     assert not any(b"s3cr3t-word" in data for data in written)
 
 

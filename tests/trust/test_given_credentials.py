@@ -18,6 +18,7 @@ from engine.secrets.given_secrets import Scrub
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
 from tests.support.serving import running
+from tests.support.written_files import contents
 from tests.trust.planted import unpacked
 
 PART: Final = "Zq7Winter"  # letters stay as they are in every spelling
@@ -177,10 +178,9 @@ def test_only_behind_a_host_a_number_is_a_port(text: str, left: str) -> None:
 
 def leaks(home: Path) -> list[str]:
     found = []
-    for path in sorted(home.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            for data in unpacked(path.read_bytes()):
-                at = max(data.find(one) for one in (PART.encode(), BASIC.rstrip("=").encode()))
-                if at >= 0:
-                    found.append(f"{path.name}: {data[max(0, at - 60) : at + 80]!r}")
+    for path, packed in sorted(contents(home).items()):
+        for data in unpacked(packed):
+            at = max(data.find(one) for one in (PART.encode(), BASIC.rstrip("=").encode()))
+            if at >= 0:
+                found.append(f"{path.name}: {data[max(0, at - 60) : at + 80]!r}")
     return found

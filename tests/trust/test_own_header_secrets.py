@@ -20,6 +20,7 @@ from tests.support.engines import opened
 from tests.support.heard_requests import Listener, two_sites
 from tests.support.octask import run_as_text
 from tests.support.serving import running
+from tests.support.written_files import contents
 from tests.trust.planted import unpacked
 
 TOKEN: Final = "Zq7Winter%20+/=&<'\"9"
@@ -72,10 +73,9 @@ def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def leaks(home: Path) -> list[str]:
     found = []
-    for path in sorted(home.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            datas = unpacked(path.read_bytes())
-            found += [f"{path.name}: {data[:400]!r}" for data in datas if b"Zq7Winter" in data]
+    for path, packed in sorted(contents(home).items()):
+        datas = unpacked(packed)
+        found += [f"{path.name}: {data[:400]!r}" for data in datas if b"Zq7Winter" in data]
     return found
 
 
