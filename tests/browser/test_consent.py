@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import pytest
 from engine.browser.chromium import consent_rules
 from engine.browser.chromium.consent_rules import ConsentRules
 from engine.browser.page import consent
+from engine.browser.page.crawl_tab import Tab
 from engine.export.exporter import Order
 from engine.ledger.reader import LedgerReader
 from engine.pages.fetch import PageOptions
@@ -32,6 +35,8 @@ BANNER = (
     " document.body.append('consent: ' + how) }</script>"
 )
 LATE = "await new Promise((go) => setTimeout(() => go(true), 1_500))"
+OPTED_OUT = {"cmp": "stand-in", "result": "opted_out"}
+FAILED = {"cmp": "stand-in", "result": "failed"}
 WIRE: Any = object()
 QUICK = PageOptions(timeout_ms=100_000)
 
@@ -58,13 +63,22 @@ async def test_a_banner_is_rejected_and_is_no_part_of_the_content(
         assert again.consent == {}
 
 
-async def test_a_page_that_was_at_rest_before_its_banner_went_is_read_again(
-    browsing: Making, pages: Pages
+async def test_a_page_that_was_at_rest_before_its_banner_went_is_read_again_once(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reads: list[str] = []
+    again = Tab._extract_again
+
+    async def read(tab: Tab, *args: Any) -> Any:
+        reads.append("again")
+        return await again(tab, *args)
+
+    monkeypatch.setattr(Tab, "_extract_again", read)
     script = stand_in().script.replace('await evaluate("IS_READY")', LATE)
     pages["/"] = BANNER
     async with browsing(pages.url, consent=ConsentRules("1", script, stand_in().rules)) as made:
         page = await made.fetcher.fetch(pages.url, QUICK)
+    assert reads == ["again"]
     assert page.consent["result"] == "opted_out"
     assert "privacy" not in page.text
 
@@ -82,21 +96,106 @@ async def test_each_page_of_several_sites_in_one_tab_has_its_banner_rejected(
             assert "privacy" not in page.text
 
 
-async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
-    page = cast("Any", SimpleNamespace(url="http://site.test/"))
-    tab = consent.TabConsent(consent.ConsentBanners(stand_in()), page, WIRE)
+class Told:
+    """The script in one tab at `http://site.test/`, and what its documents send."""
 
-    async def told(context_id: int) -> dict[str, str]:
-        payload = '{"type": "popupFound", "cmp": "stand-in"}'
+    def __init__(self) -> None:
+        self.banners = consent.ConsentBanners(stand_in())
+        page = cast("Any", SimpleNamespace(url="http://site.test/#top"))
+        self.tab = consent.TabConsent(self.banners, page, WIRE)
+        self.context_id = 0
+
+    async def tell(self, context_id: int, **message: Any) -> dict[str, str]:
+        payload = json.dumps({"cmp": "stand-in", **message})
         event = {"name": consent.BINDING, "executionContextId": context_id, "payload": payload}
-        await tab._on_called(WIRE, event)
-        return tab.outcome
+        await self.tab._on_called(WIRE, event)
+        return self.tab.outcome
 
-    failed = {"cmp": "stand-in", "result": "failed"}
-    assert await told(1) == failed
-    await tab.begin()
-    assert await told(1) == {}
-    assert await told(2) == failed
+    async def show(self, context_id: int = 1) -> dict[str, str]:
+        self.context_id = context_id
+        return await self.tell(context_id, type="popupFound")
+
+    async def answer(self, *, result: bool) -> dict[str, str]:
+        return await self.tell(self.context_id, type="optOutResult", result=result)
+
+    def open(self, url: str) -> dict[str, str]:
+        self.tab._on_document({"frame": {"url": url}})
+        return self.tab.outcome
+
+    async def finish(self) -> bool:
+        return await self.tab.finish(asyncio.get_running_loop().time() + FAR_S)
+
+
+async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
+    told = Told()
+    assert await told.show() == FAILED
+    await told.tab.begin()
+    assert await told.show() == {}
+    assert await told.show(2) == FAILED
+
+
+async def test_an_end_of_a_document_counts_until_the_banner_has_a_result() -> None:
+    told = Told()
+    await told.show()
+    taken = told.tab.outcome  # of a page that is left before the end of its opt-out
+    assert told.open("http://site.test/") == OPTED_OUT
+    assert taken == FAILED
+    await told.tab.begin()
+    await told.show(2)
+    await told.answer(result=False)
+    assert told.open("http://site.test/") == FAILED
+
+
+async def test_a_frame_that_moves_to_another_process_is_not_removed() -> None:
+    told = Told()
+    context = {"id": 7, "name": consent.WORLD, "auxData": {"frameId": "F", "isDefault": False}}
+    told.tab._on_context(WIRE, {"context": context})
+    await told.show(7)
+    told.tab._on_detached({"frameId": "F", "reason": "swap"})
+    assert told.tab.outcome == FAILED
+    told.tab._on_detached({"frameId": "F", "reason": "remove"})
+    assert told.tab.outcome == OPTED_OUT
+
+
+async def test_frames_are_left_alone_after_a_banner_was_shown_again() -> None:
+    told, frame = Told(), cast("Any", None)
+    with pytest.raises(AttributeError):  # there is no browser
+        await told.tab._attach_frame(frame)
+    told.tab._is_stopped = True
+    await told.tab._attach_frame(frame)
+
+
+async def test_a_document_that_ended_on_an_earlier_page_is_none_of_the_next_one() -> None:
+    told = Told()
+    await told.show()
+    told.open("http://site.test/")
+    await told.tab.begin()
+    assert await told.show(2) == FAILED
+    assert not told.tab._is_stopped
+
+
+async def test_a_page_is_read_again_for_a_few_banners_only() -> None:
+    told = Told()
+    await told.show()
+    await told.answer(result=True)
+    finished = []
+    for context_id in range(2, 12):
+        await told.show(context_id)
+        finished.append(await told.finish())
+    assert sum(finished) == consent.MAX_BANNERS
+
+
+async def test_a_manager_is_waited_for_until_it_was_answered_or_often_in_vain() -> None:
+    for result in (True, False):
+        told, rounds = Told(), 0
+        while told.banners.may_show("site.test", "stand-in"):
+            rounds += 1
+            await told.show(rounds)
+            await told.answer(result=result)
+            assert await told.finish()
+            assert not await told.finish()  # it has one banner
+            await told.tab.begin()
+        assert rounds == (1 if result else consent.MOST_VAIN)
 
 
 @pytest.mark.parametrize(
@@ -307,14 +406,13 @@ ASKED = (
     "<div id=manager></div><p>the content of %s</p><div id=banner>We value your privacy"
     '<button id=reject onclick="%s">No</button></div>'
 )
-OPTED_OUT = {"cmp": "stand-in", "result": "opted_out"}
-FAILED = {"cmp": "stand-in", "result": "failed"}
 
 
 @pytest.mark.parametrize("reload", ["location.reload()", "location = '/again'"])
 async def test_a_page_that_its_banner_reloads_was_answered(
-    browsing: Making, pages: Pages, reload: str
+    browsing: Making, pages: Pages, reload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(consent, "POPUP_S", 1.0)  # the manager is still there: all of this time
     pages["/"] = BANNER.replace("how; banner.remove();", f"how; {reload};")
     pages["/again"] = "<script>location.replace('/')</script>"
     async with browsing(pages.url, consent=SLOW_RULES) as made:
@@ -323,6 +421,27 @@ async def test_a_page_that_its_banner_reloads_was_answered(
     assert "the content" in page.text
     assert "privacy" not in page.text
     assert page.settled
+
+
+async def test_a_page_without_a_manager_after_its_reload_is_not_waited_for(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[str] = []
+
+    def may_show(*_: object) -> bool:
+        waits.append("waited")
+        return False
+
+    monkeypatch.setattr(consent.ConsentBanners, "may_show", may_show)
+    asked = ASKED % ("home", "document.cookie = 'chosen=no'; location.reload()")
+    pages["/"] = (
+        f"<template>{asked}</template><script>if (!document.cookie.includes('chosen'))"
+        " document.body.append(document.querySelector('template').content)</script>"
+    )
+    async with browsing(pages.url, consent=SLOW_RULES) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent == OPTED_OUT
+    assert waits == []
 
 
 @pytest.mark.parametrize("rules", [stand_in(), SLOW_RULES])
@@ -343,7 +462,7 @@ async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_not
             assert "privacy" not in following.text
 
 
-@pytest.mark.parametrize("later_ms", [0, 600])
+@pytest.mark.parametrize("later_ms", [0, 3_000])
 async def test_the_banner_of_a_page_that_takes_the_place_of_another_is_rejected(
     browsing: Making, pages: Pages, later_ms: int
 ) -> None:
@@ -392,7 +511,6 @@ FRAMED = (
 )
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize(
     ("rejected", "result"),
     [
@@ -400,13 +518,13 @@ FRAMED = (
         ("frame.parentNode.innerHTML = ''", "opted_out"),
         ("location.reload()", "opted_out"),
         ("frame.src += 'settings'", "failed"),
+        ("frame.src = elsewhere", "failed"),
         ("frame.replaceWith(frame.cloneNode())", "failed"),
     ],
 )
 async def test_the_end_of_a_frame_is_the_answer_to_its_banner(
     browsing: Making,
     pages: Pages,
-    host: str,
     rejected: str,
     result: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -415,18 +533,20 @@ async def test_the_end_of_a_frame_is_the_answer_to_its_banner(
         monkeypatch.setattr(consent, "OPT_OUT_S", 2.0)
     with running(Pages()) as inner:
         inner["/"], inner["/settings"] = FRAMED, "<p>no banner</p>"
-        frame = f"http://{host}:{inner.server.port}/"
+        frame = f"http://localhost:{inner.server.port}/"
         pages["/"] = (
             f"<p>the content</p><div><iframe src='{frame}'></iframe></div><script>"
             "const frame = document.querySelector('iframe');"
+            f"const elsewhere = 'http://127.0.0.1:{inner.server.port}/settings';"
             "if (sessionStorage.rejected) frame.remove();"
             f"addEventListener('message', () => {{ sessionStorage.rejected = 1; {rejected} }})"
             "</script>"
         )
-        places = [f"{host}:{inner.server.port}"]
+        places = [f"{one}:{inner.server.port}" for one in ("localhost", "127.0.0.1")]
         options = PageOptions(timeout_ms=100_000, settle_ms=3_000)
         async with browsing(pages.url, consent=SLOW_RULES, allow_private=places) as made:
             page = await made.fetcher.fetch(pages.url, options)
+        assert inner.hits["/"] <= 3
     assert page.consent == {"cmp": "stand-in-frame", "result": result}
 
 

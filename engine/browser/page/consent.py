@@ -142,7 +142,6 @@ class TabConsent:
             await _connect(wire)
             await made._install()
         page.on("framenavigated", made._on_navigated)
-        page.on("framedetached", made._on_removed)
         return made
 
     async def _install(self) -> None:
@@ -288,17 +287,8 @@ class TabConsent:
 
     def _on_detached(self, event: dict[str, Any]) -> None:
         """Take the end of a frame during the opt-out of its banner as the banner's answer."""
-        frame_id = self._frame_ids.get(self._banner)
-        if frame_id and event["frameId"] == frame_id and event.get("reason") != "swap":
-            self._end_frame()
-
-    def _on_removed(self, frame: Frame) -> None:
-        wire = self._frames.get(frame)
-        if wire is not None and id(wire) == self._banner[0]:
-            self._end_frame()
-
-    def _end_frame(self) -> None:
-        if not self._is_gone:
+        is_its_own = event["frameId"] == self._frame_ids.get(self._banner)
+        if is_its_own and event.get("reason") != "swap" and not self._is_gone:
             self._end("opted_out" if self._is_open else self.outcome["result"])
 
     def _end(self, result: str) -> None:
