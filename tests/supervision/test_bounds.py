@@ -47,7 +47,6 @@ BOUNDED_BY = {
     "launch.close_all": "`_on_proxy`",
     "isolated_world.evaluate": "`AgentTab.within`",
     "consent._connect": "`TabConsent.attach`, and `TabConsent._on_navigated`",
-    "consent._install": "`TabConsent.attach`, and `TabConsent.begin`",
     "consent._attach_frame": "`TabConsent._on_navigated`",
     "crawl_tab._open_blank": "`leave_page`",
     "crawl_tab._call": "`Tab.take`: the page's own limit",

@@ -21,6 +21,7 @@ VERSION: Final = "0.0.1"
 STAND_IN: Final = """
 (() => {
   const pending = new Map();
+  let optOut = () => {};
   console.log("a line of the script");
   const send = (message) => window.autoconsentSendMessage({ url: location.href, ...message });
   const snippets = { IS_READY: () => window.manager !== "blocked" };
@@ -34,16 +35,20 @@ STAND_IN: Final = """
       if (!document.querySelector(manager)) continue;
       send({ type: "cmpDetected", cmp });
       while (!document.querySelector(banner)) await new Promise((go) => setTimeout(go, 20));
+      if (config.autoAction) return;
+      optOut = async () => {
+        const result = await evaluate("IS_READY");
+        if (result) document.querySelector(button).click();
+        send({ type: "optOutResult", cmp, result, scheduleSelfTest: false });
+        if (result) send({ type: "autoconsentDone", cmp, isCosmetic: cosmetic === 1 });
+      };
       send({ type: "popupFound", cmp });
-      const result = config.autoAction === "optOut" && await evaluate("IS_READY");
-      if (result) document.querySelector(button).click();
-      send({ type: "optOutResult", cmp, result, scheduleSelfTest: false });
-      if (result) send({ type: "autoconsentDone", cmp, isCosmetic: cosmetic === 1 });
       return;
     }
     if (round) setTimeout(() => look(rules, config, round - 1), 50);
   };
   window.autoconsentReceiveMessage = async (message) => {
+    if (message.type === "optOut") await optOut();
     if (message.type === "evalResp") pending.get(message.id)(message.result);
     if (message.type !== "initResp") return;
     const start = () => look(message.rules.compact.r, message.config, 20);

@@ -1,7 +1,9 @@
 """Dismiss consent banners of pages by autoconsent's rules: opt out, and never in.
 
 The content script runs in an isolated world of each document, of frames too, and sends messages
-through a binding that only this world has. They are data of a renderer: checked and counted.
+through a binding that only this world has. They are data of a renderer: checked and counted. It
+looks for banners by itself, but rejects one only when it is asked to, after the page was read: the
+rejection may reload the page, or lead elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import re
 from collections import Counter
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 from playwright.async_api import Error
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
 WORLD: Final = "openchrome-monitor-consent"
 BINDING: Final = "openchromeMonitorConsent"
 OPT_OUT_S: Final = 5.0  # for the opt-out of a banner that is shown
-POPUP_S: Final = 1.0  # for the banner of a consent manager that is part of the page
-MOST_VAIN: Final = 3  # such waits without an answer; it was given on an earlier page, or never is
-MAX_BANNERS: Final = 3  # that are rejected on the way to a page, each in another document
+POPUP_S: Final = 1.0  # for the banner of a consent manager, or of a page that is loaded again
+MOST_VAIN: Final = 3  # such waits without a banner; it was answered on an earlier page
+MOST_FAILED: Final = 3  # rejections of a manager's banners on a site; the others stay
+MAX_BANNERS: Final = 2  # of a page: the second step of one, or that of a page that is loaded again
 EVAL_S: Final = 1.0  # the script waits no longer for an answer
 ATTACH_S: Final = 2.0
 MAX_CHARS: Final = 64 * 1024  # for each message; the longest snippet has 1,000
@@ -39,9 +42,10 @@ MAX_NAME: Final = 100
 # messages of the page.
 _NO_CONSOLE: Final = "const console = new Proxy({}, { get: () => () => {} });"
 _FUNCTION: Final = re.compile(r"(?:async\s*)?(?:\(\)\s*=>|function\b)").match
+_OPT_OUT: Final = "autoconsentReceiveMessage({ type: 'optOut' })"
 CONFIG: Final = {
     "enabled": True,
-    "autoAction": "optOut",
+    "autoAction": "",  # it waits for `_OPT_OUT`
     "disabledCmps": [],
     "enablePrehide": False,
     "enableCosmeticRules": True,
@@ -66,8 +70,10 @@ class ConsentBanners:
 
     def __init__(self, rules: ConsentRules) -> None:
         self._rules = rules
+        # By site and consent manager:
         self._answered: set[tuple[str, str]] = set()
         self._vain: Counter[tuple[str, str]] = Counter()
+        self._failed: Counter[tuple[str, str]] = Counter()
 
     @cached_property
     def source(self) -> str:
@@ -94,16 +100,31 @@ class ConsentBanners:
         """Return whether a consent manager of a site may still show its banner."""
         return (site, name) not in self._answered and self._vain[site, name] < MOST_VAIN
 
+    def note_vain(self, site: str, name: str) -> None:
+        """Record that it showed none while it was waited for."""
+        self._vain[site, name] += 1
+
+    def may_reject(self, site: str, name: str) -> bool:
+        """Return whether its banners can be rejected, as far as is known."""
+        return self._failed[site, name] < MOST_FAILED
+
     def note(self, site: str, name: str, *, answered: bool) -> None:
-        """Record whether its banner was answered."""
+        """Record whether its banner was rejected."""
         if answered:
             self._answered.add((site, name))
+            self._failed[site, name] = 0
         else:
-            self._vain[site, name] += 1
+            self._failed[site, name] += 1
+
+
+class _Banner(NamedTuple):
+    wire: CDPSession
+    context_id: int
+    name: str  # of its consent manager
 
 
 class TabConsent:
-    """The content script in one tab; `outcome` is the banner of the current page."""
+    """The content script in one tab; `outcome` is the last banner of the current page."""
 
     def __init__(self, banners: ConsentBanners, page: Page, wire: CDPSession) -> None:
         self.outcome: dict[str, str] = {}
@@ -116,16 +137,26 @@ class TabConsent:
         self._frame_ids: dict[tuple[int, int], str] = {}  # of contexts
         self._main_worlds: dict[tuple[int, str], int] = {}  # contexts by frame
         self._messages = 0
-        self._name = ""  # of a consent manager that is part of the document
-        self._banner = (0, 0)  # the context that found the banner of `outcome`
-        self._address = ""  # of the tab then
-        self._is_open = False  # its rejection has no result
-        self._is_gone = False  # its document ended
-        self._finished = 0  # banners of the page
-        self._script_id = ""
-        self._is_stopped = False
-        self._shown = asyncio.Event()
-        self._ended = asyncio.Event()
+        self._is_before = False  # the tab still shows the page before
+        self._moved = asyncio.Event()  # another document came
+        self._popup = asyncio.Event()  # a banner is shown that was not rejected
+        self._ended = asyncio.Event()  # the opt-out, or its document
+        self._begin_page()
+
+    def _begin_page(self) -> None:
+        self.outcome = {}
+        self._messages = self._rejected = 0
+        self._rejected_at = ""  # the address of the page then
+        self._result: bool | None = None  # of the last opt-out
+        self._is_replaced = False  # it ended the document
+        self._begin_document("")
+
+    def _begin_document(self, address: str) -> None:
+        self._address = address  # without the fragment
+        self._name = ""  # of a consent manager that is part of it
+        self._shown: list[_Banner] = []  # banners that were not rejected
+        self._is_refused = False  # a banner could not be rejected
+        self._popup.clear()
 
     @classmethod
     async def attach(cls, banners: ConsentBanners, page: Page, wire: CDPSession) -> TabConsent:
@@ -137,70 +168,90 @@ class TabConsent:
         made = cls(banners, page, wire)
         made._listen(wire)
         wire.on("Page.frameNavigated", made._on_document)
-        wire.on("Page.frameDetached", made._on_detached)
+        given = {"source": banners.source, "worldName": WORLD}
         async with asyncio.timeout(ATTACH_S):
             await _connect(wire)
-            await made._install()
+            await wire.send("Page.addScriptToEvaluateOnNewDocument", given)
         page.on("framenavigated", made._on_navigated)
         return made
 
-    async def _install(self) -> None:
-        given = {"source": self._banners.source, "worldName": WORLD}
-        added = await self._wire.send("Page.addScriptToEvaluateOnNewDocument", given)
-        self._script_id, self._is_stopped = str(added["identifier"]), False
-
-    async def _stop(self) -> None:
-        """Reject no banner of later documents: each rejection may reload the page, without end."""
-        self._is_stopped = True
-        with contextlib.suppress(Error, TimeoutError):
-            async with asyncio.timeout(EVAL_S):
-                given = {"identifier": self._script_id}
-                await self._wire.send("Page.removeScriptToEvaluateOnNewDocument", given)
-
-    async def begin(self) -> None:
+    def begin(self) -> None:
         """Forget the last page, before the next one is opened."""
-        if self._is_stopped:
-            with contextlib.suppress(Error, TimeoutError):  # the tab is gone
-                async with asyncio.timeout(ATTACH_S):
-                    await self._install()
         self._old, self._seen = self._seen, set()
         self._frames, self._frame_ids, self._main_worlds = {}, {}, {}
-        self._messages, self._finished, self._name, self.outcome = 0, 0, "", {}
-        self._banner, self._address = (0, 0), ""
-        self._is_open = self._is_gone = False
-        self._shown.clear()
-        self._ended.clear()
+        self._is_before = True
+        self._begin_page()
 
-    async def finish(self, until_s: float) -> bool:
-        """Wait for the end of an opt-out, if the document has a banner; return whether it had one.
+    async def reject(self, until_s: float) -> bool:
+        """Reject the banner of a page that was read; return whether to read the page again.
 
-        The page has to be read again then. What is read may be another document, which may have
-        a banner as well: it is waited for by another call.
+        After that it may have another one, which is rejected by another call: the second step of
+        the first, or the banner of a document that took the place of the first.
 
         Args:
             until_s: the end of the page's time limit, on the loop's clock.
         """
-        if not self._name or self._finished == MAX_BANNERS:
+        site = _site_of(self._page.url)
+        await self._wait_for_banner(site, until_s)
+        banner = self._shown[0] if self._shown and self._rejected < MAX_BANNERS else None
+        if banner is None or not self._banners.may_reject(site, banner.name):
+            self._conclude(site)
             return False
-        site, name = _site_of(self._page.url), self._name
-        now_s = asyncio.get_running_loop().time()
-        if not self._shown.is_set():
-            if not self._banners.may_show(site, name):
-                return False
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(until_s, now_s + POPUP_S)):
-                    await self._shown.wait()
-            if not self._shown.is_set():
-                self._banners.note(site, name, answered=False)
-                return False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(min(until_s, now_s + OPT_OUT_S)):
+        self._shown.remove(banner)
+        self._popup.clear()
+        self.outcome = {"cmp": banner.name, "result": "failed"}
+        self._rejected += 1
+        self._rejected_at, self._result, self._is_replaced = self._address, None, False
+        self._ended.clear()
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout_at(_limit_s(until_s, OPT_OUT_S)):
+                given = {"expression": _OPT_OUT, "contextId": banner.context_id}
+                await banner.wire.send("Runtime.evaluate", given)
                 await self._ended.wait()
-        self._finished += 1
-        self._name = ""
-        if self.outcome.get("result") == "failed":
-            self._banners.note(site, name, answered=False)
         return True
+
+    async def returns_to(self, url: str, until_s: float) -> bool:
+        """Wait for the page at `url`, to which an interim page may lead back."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(_limit_s(until_s, POPUP_S)):
+                while not is_same_page(self._address, url):
+                    self._moved.clear()
+                    await self._moved.wait()
+        return is_same_page(self._address, url)
+
+    def fail(self) -> None:
+        """Record that the page without its banner could not be read."""
+        self.outcome = {**self.outcome, "result": "failed"}
+        self._banners.note(_site_of(self._rejected_at), self.outcome["cmp"], answered=False)
+
+    async def _wait_for_banner(self, site: str, until_s: float) -> None:
+        # A second step, or the banner of a page that is loaded again, may take its time.
+        follows = self._is_replaced or (self._result is True and self._is_failed)
+        is_new = self._name != "" and not self._rejected
+        if self._shown or not (follows or (is_new and self._banners.may_show(site, self._name))):
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(_limit_s(until_s, POPUP_S)):
+                await self._popup.wait()
+        if not self._shown and not follows:
+            self._banners.note_vain(site, self._name)
+
+    @property
+    def _is_failed(self) -> bool:
+        return self.outcome.get("result") == "failed"
+
+    def _conclude(self, site: str) -> None:
+        """Decide what became of the page's last banner, which is shown no other one now.
+
+        Many banners reload their page when they are rejected, which ends the script before it can
+        confirm that: if the page shows none then, it was rejected.
+        """
+        if self._shown or self._is_refused:
+            self.outcome = {**self.outcome, "result": "failed"}
+        elif self._is_failed and self._is_replaced and self._address == self._rejected_at:
+            self._answer(self.outcome["cmp"], "opted_out")
+        if self._rejected and self._is_failed:
+            self._banners.note(site, self.outcome["cmp"], answered=False)
 
     def _listen(self, wire: CDPSession) -> None:
         wire.on("Runtime.bindingCalled", partial(self._on_called, wire))
@@ -220,7 +271,7 @@ class TabConsent:
 
     async def _on_called(self, wire: CDPSession, event: dict[str, Any]) -> None:
         context = (id(wire), int(event.get("executionContextId", 0)))
-        if event.get("name") != BINDING or context in self._old:
+        if event.get("name") != BINDING or context in self._old or self._is_before:
             return
         self._seen.add(context)
         self._messages += 1
@@ -233,67 +284,37 @@ class TabConsent:
             return
         if message.type == "eval":
             await self._evaluate(wire, context[1], message)
-        elif message.type == "popupFound" and self._is_gone:
-            self._take(message, context)
-            await self._stop()
         else:
-            self._take(message, context)
+            self._take(message, wire, context[1])
 
-    def _take(self, message: _Message, context: tuple[int, int]) -> None:
+    def _take(self, message: _Message, wire: CDPSession, context_id: int) -> None:
         name = display(message.cmp, MAX_NAME)
         if message.type == "cmpDetected":
             self._name = self._name or name
         elif message.type == "popupFound":
             self._name = name
-            if not self.outcome or self._is_gone:
-                self.outcome = {"cmp": name, "result": "failed"}
-                self._banner, self._address = context, _address_of(self._page.url)
-                self._is_open, self._is_gone = True, False
-                self._ended.clear()
-            self._shown.set()
+            self.outcome = {"cmp": name, "result": "failed"}
+            self._shown.append(_Banner(wire, context_id, name))
+            self._popup.set()
         elif message.type == "optOutResult":
-            if message.result is True:
-                self._answer(name, "opted_out")
-            self._is_open = False
+            self._result = message.result is True
+            self._is_refused |= not self._result
             self._ended.set()
-        elif message.is_cosmetic:
-            self._answer(name, "hidden")
+        elif message.type == "autoconsentDone":
+            self._answer(name, "hidden" if message.is_cosmetic else "opted_out")
 
     def _answer(self, name: str, result: str) -> None:
         self.outcome = {"cmp": name, "result": result}
         self._banners.note(_site_of(self._page.url), name, answered=True)
 
     def _on_document(self, event: dict[str, Any]) -> None:
-        """Take the reload of a page during its opt-out as the banner's answer.
-
-        Many reload their page when they are answered. One that is shown again is found again.
-        """
         frame = event["frame"]
         if frame.get("parentId"):
             return
-        self._name = ""
-        self._shown.clear()
-        if not self.outcome:
-            return
-        address = str(frame["url"])
-        if self._is_stopped:
-            self._end("failed")  # nothing looks for the banner of a further document
-        elif self._is_open and address == self._address:
-            self._end("opted_out")
-        else:
-            self._end(self.outcome["result"])
-        if self._is_open and _site_of(address) != _site_of(self._address):
-            self.outcome = {}  # the page of another site has no banner
-
-    def _on_detached(self, event: dict[str, Any]) -> None:
-        """Take the end of a frame during the opt-out of its banner as the banner's answer."""
-        is_its_own = event["frameId"] == self._frame_ids.get(self._banner)
-        if is_its_own and event.get("reason") != "swap" and not self._is_gone:
-            self._end("opted_out" if self._is_open else self.outcome["result"])
-
-    def _end(self, result: str) -> None:
-        self.outcome = {**self.outcome, "result": result}  # a page that was taken keeps its own
-        self._is_gone = True
+        self._begin_document(str(frame["url"]))
+        self._is_before = False
+        self._is_replaced = self._rejected > 0
+        self._moved.set()
         self._ended.set()
 
     async def _evaluate(self, wire: CDPSession, context_id: int, message: _Message) -> None:
@@ -318,8 +339,6 @@ class TabConsent:
                 await self._attach_frame(frame)
 
     async def _attach_frame(self, frame: Frame) -> None:
-        if self._is_stopped:
-            return
         wire = self._frames.get(frame)
         if wire is None:
             wire = await self._page.context.new_cdp_session(
@@ -336,9 +355,17 @@ class TabConsent:
         await wire.send("Runtime.evaluate", given)
 
 
-def _address_of(url: str) -> str:
-    """Return the address of a document, as the browser reports it: without the fragment."""
-    return url.partition("#")[0]
+def is_same_page(url: str, other: str) -> bool:
+    """Return whether two addresses differ in their query and fragment only."""
+    return _path_of(url) == _path_of(other)
+
+
+def _path_of(url: str) -> str:
+    return url.partition("#")[0].partition("?")[0]
+
+
+def _limit_s(until_s: float, most_s: float) -> float:
+    return min(until_s, asyncio.get_running_loop().time() + most_s)
 
 
 def _site_of(url: str) -> str:

@@ -25,6 +25,7 @@ from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.direct.devtools_connection import TOO_MUCH
 from engine.browser.page.click_links import ClickLinks
+from engine.browser.page.consent import is_same_page
 from engine.browser.page.extraction_options import (
     WORLD,
     compact,
@@ -262,6 +263,7 @@ class Tab:
         self.queue = queue
         self.waited = False  # the last page, for a connection that other pages held
         self.consent: TabConsent | None = None  # dismisses consent banners
+        self._is_led_away = False  # by its banner: the tab does not show what was read
         self.pushed: PushedExtraction | None = None  # in a browser without Playwright
         self.begun = False  # the current document has begun to arrive
         self.left_open: list[str] = []  # names of the requests that the last page left open
@@ -381,8 +383,8 @@ class Tab:
         self._answer = _answer_of(response)
         self.begun = True
         extraction = await self._extract(deadline, options)
-        while self.consent is not None and await self.consent.finish(deadline):
-            extraction = await self._extract_again(extraction, deadline, options)
+        if self.consent is not None:
+            extraction = await self._without_banners(self.consent, extraction, deadline, options)
         self._note_waiting(extraction)
         self.left_open, self.outliving = extraction.held, extraction.outliving
         self.connections = extraction.connections
@@ -401,7 +403,7 @@ class Tab:
         if self.consent is not None:
             fetched.consent = self.consent.outcome
         wanted = ("all", "failed") if status >= 400 else ("all",)
-        pictured = options.screenshot in wanted
+        pictured = options.screenshot in wanted and not self._is_led_away
         if self.at_rest is not None and (pictured or self.capture is not None):
             await self.at_rest(fetched.final_url)
         if pictured:
@@ -419,30 +421,56 @@ class Tab:
         if self.tab_filter:
             self.tab_filter.clear()
         self._dialogs = self._windows = 0
-        self.begun = self._loaded = False
+        self.begun = self._loaded = self._is_led_away = False
         self.left_open, self.outliving, self.connections = [], 0, 0
         self.waited = False
         self.queue.begin()
         if self.consent is not None:
-            await self.consent.begin()
+            self.consent.begin()
         if self.pushed is not None:
             self._world = 0
             await self.pushed.prepare(options, self._held.known)
 
-    async def _extract_again(
-        self, first: Extraction, deadline: float, options: PageOptions
+    async def _without_banners(
+        self, consent: TabConsent, first: Extraction, deadline: float, options: PageOptions
     ) -> Extraction:
+        """Read the page again once its banner is rejected; keep it as it was if that fails."""
+        taken, cut_off = first, self._cut_off
+        while await consent.reject(deadline):
+            again = await self._extract_again(consent, taken, deadline, options)
+            if again is None:
+                consent.fail()
+                self._is_led_away, self._cut_off = True, cut_off
+                self._spoil("unsettled")
+                break
+            taken = again
+        return taken
+
+    async def _extract_again(
+        self, consent: TabConsent, first: Extraction, deadline: float, options: PageOptions
+    ) -> Extraction | None:
         """Extract the page without its banner, loading no more than the rest of what it may.
 
-        The banner may have used up the time of a page that had come to rest.
+        The banner may have used up the time of a page that had come to rest. None: its rejection
+        led to another page, to an error, or to one that does not come.
         """
         if first.settled:
             deadline = max(deadline, asyncio.get_running_loop().time() + AGAIN_S)
             if self._scope is not None and not self._scope.expired():
                 self._scope.reschedule(deadline + GRACE_S)
         rest = msgspec.structs.replace(options, max_loads=options.max_loads - first.loads)
-        # Banners fade out, so the page has to come to rest as one that scripts write.
-        again = await self._extract(deadline, rest, written=True)
+        try:
+            async with asyncio.timeout_at(deadline + GRACE_S / 2):
+                # Banners fade out, so the page has to come to rest as one that scripts write.
+                again = await self._extract(deadline, rest, written=True)
+                if not is_same_page(again.url, first.url):
+                    if not await consent.returns_to(first.url, deadline):
+                        return None
+                    again = await self._extract(deadline, rest, written=True)
+        except (Error, PageError, TimeoutError):
+            return None
+        if not is_same_page(again.url, first.url) or first.status < 400 <= again.status:
+            return None
         again.loads += first.loads
         return again
 

@@ -362,11 +362,15 @@ class TabCamera:
         args, tab, consent = self._args, self._tab, self._consent
         until_s = asyncio.get_running_loop().time() + args.timeout_ms / 1_000
         if consent is not None:
-            await consent.begin()
+            consent.begin()
         found = await tab.go(url, args.timeout_ms, args.wait_for)
-        while consent is not None and await consent.finish(until_s):
+        while consent is not None and await consent.reject(until_s):
             left_ms = max(0, round((until_s - asyncio.get_running_loop().time()) * 1_000))
-            found = await tab.arrive(left_ms, args.wait_for)
+            try:
+                found = await tab.arrive(left_ms, args.wait_for)
+            except EngineError:
+                consent.fail()  # the bundle shows the page as it is
+                break
         return found
 
     async def _at_the_end_of_the_window(self) -> Visit:
