@@ -145,6 +145,40 @@ async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
     assert await told.show(3) == FAILED
 
 
+async def test_a_banner_whose_document_is_gone_is_not_rejected() -> None:
+    told = Told()
+    await told.show()
+    told.open("http://site.test/next")
+    assert not await told.reject()
+    assert told.asked == []
+
+
+async def test_the_end_of_a_rejection_is_waited_for() -> None:
+    told = Told()
+    await told.show()
+    rejecting = asyncio.ensure_future(told.reject())
+    await asyncio.sleep(0)
+    assert told.asked == [1]
+    assert not rejecting.done()
+    for message in DONE:
+        await told.tell(1, **message)
+    assert await rejecting
+
+
+async def test_a_manager_that_shows_no_banner_is_waited_for_on_a_few_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consent, "POPUP_S", 0.05)
+    told = Told()
+    for number in range(consent.MOST_VAIN):
+        assert told.banners.may_show("site.test", "stand-in")
+        await told.tell(number, type="cmpDetected")
+        assert not await told.reject()
+        told.tab.begin()
+        told.open("http://site.test/")
+    assert not told.banners.may_show("site.test", "stand-in")
+
+
 async def test_each_banner_of_a_page_is_rejected_but_no_more_than_a_few() -> None:
     told = Told()
     told.answers = [*DONE]
