@@ -23,11 +23,15 @@
       rules: { autoconsent: [], compact: { v: rules.v, s: rules.s, r: rules.r.filter(applies) } },
     });
   };
+  let clicks = 0;
   globalThis.autoconsentSendMessage = async (message) => {
     if (message.type === "init") {
       queueMicrotask(initialise);
     } else if (forwarded.has(message.type)) {
       send(JSON.stringify(message));
+    } else if (message.type === "report" && message.state?.clicks > clicks) {
+      clicks = message.state.clicks;
+      send(JSON.stringify({ type: "clicked" })); // before it clicks, which may end the document
     }
   };
 })

@@ -13,7 +13,7 @@ import pytest
 
 from engine.browser.chromium import consent_rules
 from engine.browser.chromium.consent_rules import ConsentRules
-from engine.browser.page import consent
+from engine.browser.page import consent, crawl_tab
 from engine.browser.page.crawl_tab import Tab
 from engine.export.exporter import Order
 from engine.ledger.reader import LedgerReader
@@ -24,7 +24,7 @@ from tests.browser.conftest import LIMITS_MS, Making, Pages
 from tests.support.consent_package import missing, package, stand_in
 from tests.support.engines import opened
 from tests.support.far_limits import FAR_S
-from tests.support.serving import running
+from tests.support.serving import running, served
 
 BANNER = (
     "<div id=manager></div><p>the content</p>"
@@ -101,10 +101,10 @@ class Told:
 
     def __init__(self) -> None:
         self.banners = consent.ConsentBanners(stand_in())
-        page = cast("Any", SimpleNamespace(url="http://site.test/#top"))
-        self.tab = consent.TabConsent(self.banners, page, cast("Any", self))
+        self.page: Any = SimpleNamespace(url="")
+        self.tab = consent.TabConsent(self.banners, cast("Any", self.page), cast("Any", self))
         self.asked: list[int] = []  # the contexts in which a banner was to be rejected
-        self.answers: list[dict[str, Any]] = []  # what the next one sends then
+        self.answers: list[dict[str, Any]] = []  # what each of them sends then
         self.leads_to = ""  # then
         self.open("http://site.test/")
 
@@ -125,13 +125,19 @@ class Told:
     async def show(self, context_id: int = 1) -> dict[str, str]:
         return await self.tell(context_id, type="popupFound")
 
+    def remove(self, context_id: int) -> None:
+        self.tab._on_destroyed(cast("Any", self), {"executionContextId": context_id})
+
     def open(self, url: str) -> None:
+        self.page.url = url
         self.tab._on_document({"frame": {"url": url}})
 
     async def reject(self) -> bool:
         return await self.tab.reject(asyncio.get_running_loop().time() + FAR_S)
 
 
+CLICKED = {"type": "clicked"}
+REFUSED = {"type": "optOutResult", "result": False}
 DONE = {"type": "optOutResult", "result": True}, {"type": "autoconsentDone", "isCosmetic": False}
 
 
@@ -153,16 +159,35 @@ async def test_a_banner_whose_document_is_gone_is_not_rejected() -> None:
     assert told.asked == []
 
 
-async def test_the_end_of_a_rejection_is_waited_for() -> None:
+@pytest.mark.parametrize("end", [*DONE, "http://site.test/"])
+async def test_the_end_of_a_rejection_is_waited_for(end: Any) -> None:
     told = Told()
     await told.show()
+    told.tab._on_document({"frame": {"url": "http://site.test/frame", "parentId": "P"}})
     rejecting = asyncio.ensure_future(told.reject())
     await asyncio.sleep(0)
     assert told.asked == [1]
     assert not rejecting.done()
-    for message in DONE:
-        await told.tell(1, **message)
-    assert await rejecting
+    if isinstance(end, str):
+        told.open(end)
+    else:
+        await told.tell(1, **end)
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert rejecting.done() == (end is not DONE[1])
+    rejecting.cancel()
+
+
+async def test_an_interim_page_may_lead_back() -> None:
+    told = Told()
+    far_s = asyncio.get_running_loop().time() + FAR_S
+    told.open("http://site.test/saving")
+    returning = asyncio.ensure_future(told.tab.returns_to("http://site.test/#top", far_s))
+    for address in ("http://site.test/saved", "http://site.test/"):
+        await asyncio.sleep(0)
+        assert not returning.done()
+        told.open(address)
+    assert await returning
 
 
 async def test_a_manager_that_shows_no_banner_is_waited_for_on_a_few_pages(
@@ -179,34 +204,71 @@ async def test_a_manager_that_shows_no_banner_is_waited_for_on_a_few_pages(
     assert not told.banners.may_show("site.test", "stand-in")
 
 
-async def test_each_banner_of_a_page_is_rejected_but_no_more_than_a_few() -> None:
+async def test_all_banners_of_a_page_are_rejected_and_each_context_is_asked_once() -> None:
     told = Told()
     told.answers = [*DONE]
-    for context_id in range(1, 9):
+    for context_id in (1, 2, 1, 3):
         await told.show(context_id)
-    while await told.reject():
-        pass
-    assert told.asked == [1, 2][: consent.MAX_BANNERS]
-    assert told.tab.outcome == FAILED  # the others are still shown
-
-
-async def test_a_banner_that_is_not_rejected_makes_the_page_a_failed_one() -> None:
-    told = Told()
-    await told.show(1)
-    await told.show(2)
-    told.answers = [{"type": "optOutResult", "result": False}]
     assert await told.reject()
+    await told.show(2)
+    assert not await told.reject()
+    assert (told.asked, told.tab.outcome) == ([1, 2, 3], OPTED_OUT)
+
+
+async def test_banners_that_come_again_and_again_are_not_rejected_for_ever() -> None:
+    told, rounds = Told(), 0
     told.answers = [*DONE]
+    await told.show()
+    while await told.reject():
+        rounds += 1
+        await told.show(1 + rounds)
+    assert rounds == consent.MAX_ROUNDS
+    assert told.tab.outcome == FAILED
+
+
+@pytest.mark.parametrize("order", [[REFUSED, *DONE], [*DONE, REFUSED]])
+async def test_a_banner_that_is_not_rejected_makes_the_page_a_failed_one(
+    order: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent, "POPUP_S", 0.05)
+    told = Told()
+    told.answers, told.leads_to = [CLICKED, *order], "http://site.test/"
+    await told.show()
     assert await told.reject()
     assert not await told.reject()
     assert told.tab.outcome == FAILED
 
 
-async def test_the_second_step_of_a_banner_is_waited_for() -> None:
+@pytest.mark.parametrize("removed", [1, 2])
+async def test_a_banner_whose_frame_is_removed_is_not_waited_for(removed: int) -> None:
     told = Told()
-    told.answers = [{"type": "optOutResult", "result": True}]  # and it is not done
     await told.show(1)
-    assert await told.reject()
+    if removed == 2:
+        await told.show(2)
+        told.remove(2)
+        told.answers = [*DONE]
+    rejecting = asyncio.ensure_future(told.reject())
+    await asyncio.sleep(0)
+    assert told.asked == [1]
+    if removed == 1:
+        assert not rejecting.done()
+        told.remove(1)
+    assert await rejecting
+
+
+@pytest.mark.parametrize("how", ["intermediate", "removed", "waiting"])
+async def test_the_second_step_of_a_banner_is_waited_for(how: str) -> None:
+    told = Told()
+    if how == "intermediate":
+        told.answers = [{"type": "optOutResult", "result": True}]  # and it is not done
+    await told.show(1)
+    rejecting = asyncio.ensure_future(told.reject())
+    await asyncio.sleep(0)
+    if how == "removed":
+        told.remove(1)
+    elif how == "waiting":
+        await told.show(2)
+    assert await rejecting
     told.answers = [*DONE]
     following = asyncio.ensure_future(told.reject())
     await asyncio.sleep(0)
@@ -221,7 +283,7 @@ async def test_a_page_that_was_loaded_again_is_watched_for_its_banner(answers: A
     told = Told()
     told.answers, told.leads_to = answers, "http://site.test/"
     await told.show(1)
-    for context_id in range(2, consent.MAX_BANNERS + 2):
+    for context_id in range(2, consent.MAX_ROUNDS + 2):
         assert await told.reject()
         following = asyncio.ensure_future(told.reject())
         await asyncio.sleep(0)
@@ -233,20 +295,42 @@ async def test_a_page_that_was_loaded_again_is_watched_for_its_banner(answers: A
 
 
 @pytest.mark.parametrize(
-    ("leads_to", "result"),
-    [("http://site.test/", OPTED_OUT), ("http://site.test/?1", FAILED), ("http://x/", FAILED)],
+    ("leads_to", "answers", "result"),
+    [
+        ("http://site.test/", [CLICKED], OPTED_OUT),
+        ("http://site.test/", [], FAILED),  # the page reloads itself
+        ("http://site.test/", [CLICKED, REFUSED], FAILED),
+        ("http://site.test/?1", [CLICKED], FAILED),
+        ("http://x/", [CLICKED], FAILED),
+        ("http://site.test/", [*DONE], OPTED_OUT),
+    ],
 )
 async def test_a_page_without_its_banner_after_it_was_loaded_again_was_answered(
-    monkeypatch: pytest.MonkeyPatch, leads_to: str, result: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, leads_to: str, answers: Any, result: dict[str, str]
 ) -> None:
     monkeypatch.setattr(consent, "POPUP_S", 0.05)
     told = Told()
-    told.leads_to = leads_to
+    told.answers, told.leads_to = answers, leads_to
     await told.show()
     assert await told.reject()
-    assert told.tab.outcome == FAILED
     assert not await told.reject()
     assert told.tab.outcome == result
+    assert told.banners.may_show("site.test", "stand-in") == (result == FAILED)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_same"),
+    [
+        *(("/a?x=1&y=2", True), ("/a?y=2&x=1&z=3", True), ("/a?x=1&y=2#part", True)),
+        *(("/b?x=1&y=2", False), ("/a?x=1", False), ("/a?x=2&y=2", False)),
+        *(("/a?x=1&y=2#/route", False), ("/a?x=1&y=2#!route", False)),
+    ],
+)
+def test_a_page_is_the_same_with_more_in_its_query(url: str, is_same: bool) -> None:
+    site = "http://site.test"
+    assert consent.is_same_page(f"{site}{url}", f"{site}/a?x=1&y=2") == is_same
+    assert consent.is_same_page(f"https{site[4:]}{url}", f"{site}/a?x=1&y=2") is False
+    assert consent.is_same_page(f"{site}/?1", f"{site}/")
 
 
 async def test_a_manager_is_waited_for_until_its_banner_was_answered() -> None:
@@ -255,20 +339,22 @@ async def test_a_manager_is_waited_for_until_its_banner_was_answered() -> None:
     await told.show()
     assert told.banners.may_show("site.test", "stand-in")
     assert await told.reject()
+    assert not await told.reject()
     assert not told.banners.may_show("site.test", "stand-in")
 
 
-async def test_banners_that_cannot_be_rejected_are_left_alone_after_a_few() -> None:
+@pytest.mark.parametrize("answers", [[REFUSED], [*DONE]])
+async def test_banners_that_cannot_be_rejected_are_left_alone_after_a_few(answers: Any) -> None:
     told = Told()
-    told.answers = [{"type": "optOutResult", "result": False}]
+    told.answers = answers
     for context_id in range(1, 9):
         told.open("http://site.test/")
         await told.show(context_id)
         while await told.reject():
-            pass
+            await told.show(100 * context_id + told.tab._rounds)  # it is shown again
         assert told.tab.outcome == FAILED
         told.tab.begin()
-    assert len(told.asked) == consent.MOST_FAILED
+    assert len(told.asked) == consent.MOST_FAILED * consent.MAX_ROUNDS
 
 
 @pytest.mark.parametrize(
@@ -507,6 +593,32 @@ async def test_a_page_that_its_banner_reloads_was_answered(
     assert page.settled
 
 
+async def test_an_interim_page_that_leads_back_later_is_waited_for(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent, "POPUP_S", 4.0)
+    pages["/"] = BANNER.replace("how; banner.remove();", "how; location = '/saving';")
+    pages["/saving"] = (
+        "<p>saving</p><script>setTimeout(() => location.replace('/'), 2_000)</script>"
+    )
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert (page.consent, page.final_url) == (OPTED_OUT, f"{pages.url}/")
+    assert "privacy" not in page.text
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_elements_are_not_clicked_on_another_page_than_the_one_that_was_read(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = ASKED % ("home", "location = '/privacy'") + "<i onclick=\"location = '/a'\">a</i>"
+    pages["/privacy"] = "<i onclick=\"location = '/b'\">b</i>"
+    options = PageOptions(timeout_ms=100_000, click_links="i")
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, options)
+    assert (page.clicked, page.clicks_cut) == ([], True)
+
+
 @BOTH
 @pytest.mark.parametrize("later_ms", [0, 700])
 async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_nothing(
@@ -524,7 +636,7 @@ async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_not
         assert "the content" in page.text
         assert page.settled
         assert page.consent == FAILED
-        assert pages.hits["/"] == 1 + consent.MAX_BANNERS
+        assert pages.hits["/"] == 1 + consent.MAX_ROUNDS
         if rules is not SLOW_RULES:
             following = await made.fetcher.fetch(f"{pages.url}/next", QUICK)
             assert following.consent == OPTED_OUT
@@ -533,7 +645,11 @@ async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_not
 
 @BOTH
 @pytest.mark.parametrize(
-    "elsewhere", ["/privacy", "/missing", "/broken", "/hangs", "http://localhost:{port}/privacy"]
+    "elsewhere",
+    [
+        *("/privacy", "/missing", "/hangs", "/cut"),
+        *("http://localhost:{port}/privacy", "http://localhost:1/refused"),
+    ],
 )
 @pytest.mark.usefixtures("hasty")
 async def test_a_page_whose_banner_leads_elsewhere_is_kept_as_it_was(
@@ -542,8 +658,8 @@ async def test_a_page_whose_banner_leads_elsewhere_is_kept_as_it_was(
     address = elsewhere.format(port=pages.server.port)
     pages["/"] = ASKED % ("home", f"location = '{address}'")
     pages["/privacy"] = "<p>what we do</p>"
-    pages["/broken"] = Answer(b"busy", 503)
     pages["/hangs"] = Answer(b"never", delay_s=FAR_S)
+    pages["/cut"] = Answer(b"<p>half" * 999, stops="midway")
     places = [f"localhost:{pages.server.port}"]
     options = PageOptions(timeout_ms=100_000, screenshot="all")
     if elsewhere == "/hangs":
@@ -554,8 +670,58 @@ async def test_a_page_whose_banner_leads_elsewhere_is_kept_as_it_was(
     assert "the content of home" in page.text
     assert f"{pages.url}/more" in page.links
     assert page.settled
+    assert not page.cut_off
     assert page.consent == FAILED
     assert page.screenshot is None  # the tab shows something else
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("answer", [Answer(b"busy", 503), Answer(b"<!doctype html>")])
+async def test_a_page_that_has_nothing_to_show_after_its_rejection_is_kept_as_it_was(
+    browsing: Making, answer: Answer
+) -> None:
+    asked = ASKED % ("home", "location.reload()")
+    answers = iter([Answer(f"<!doctype html><title>t</title>{asked}".encode())])
+    with served(lambda _: next(answers, answer)) as url:
+        async with browsing(url, consent=stand_in()) as made:
+            page = await made.fetcher.fetch(url, QUICK)
+    assert (page.status, page.consent, page.settled) == (200, FAILED, True)
+    assert "the content of home" in page.text
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_what_a_page_loads_more_is_loaded_again_after_its_reload(
+    browsing: Making, pages: Pages
+) -> None:
+    more = "this.insertAdjacentHTML('beforebegin', '<p>entry</p>')"
+    reload = BANNER.replace("how; banner.remove();", "how; location.reload();")
+    pages["/"] = reload + f'<button id=more onclick="{more}">More</button>'
+    options = PageOptions(timeout_ms=100_000, load_more="#more", max_loads=2)
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, options)
+    assert page.consent == OPTED_OUT
+    assert (page.loads, page.text.count("entry"), page.loads_cut) == (2, 2, True)
+
+
+@pytest.mark.parametrize("wait_for", [None, "#article"])
+async def test_a_page_that_waits_for_the_answer_to_its_banner_gets_it(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, wait_for: str | None
+) -> None:
+    monkeypatch.setattr(crawl_tab, "WALL_S", 2.0)
+    pages["/"] = (
+        "<div id=manager></div><div id=banner>We value your privacy<button id=reject onclick="
+        '"banner.remove(); wall.abort(); setTimeout(show, 600)">No</button></div><script>'
+        "const wall = new AbortController(); fetch('/held', wall).catch(() => 0);"
+        "function show() { document.body.insertAdjacentHTML('beforeend',"
+        " '<p id=article>the content</p>') }</script>"
+    )
+    pages["/held"] = Answer(b"", delay_s=FAR_S)
+    options = PageOptions(timeout_ms=100_000, wait_for=wait_for)
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, options)
+    assert page.consent == OPTED_OUT
+    assert "the content" in page.text
+    assert page.settled
 
 
 @pytest.mark.usefixtures("hasty")
@@ -621,6 +787,24 @@ async def test_the_real_rules_reject_a_known_banner(
         assert "privacy" not in page.text
         plain = await made.fetcher.fetch(f"{pages.url}/plain", QUICK)
         assert plain.consent == {}
+
+
+async def test_a_bundle_of_a_page_whose_banner_leads_nowhere_shows_that_page(
+    home: Path, pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent_rules, "place", lambda: tmp_path / "rules.json")
+    consent_rules.install_file(package(tmp_path / "given.tgz"))
+    pages["/"] = ASKED % ("home", "location = '/hangs'")
+    pages["/hangs"] = Answer(b"never", delay_s=FAR_S)
+    asked = {"url": pages.url, "dismiss_consent": True, "include": ["dom"], "timeout_ms": 5_000}
+    async with opened(home) as engine:
+        bundle = await engine.requests.start("oc_evidence_bundle", asked)
+        ended = await engine.tasks.wait(bundle.task_id, 100_000)
+        assert ended.status == "COMPLETED", ended.error
+        head = await engine.tasks.head(bundle.task_id)
+    assert head["consent"] == FAILED
+    dom = home / "tasks" / bundle.task_id / "artifacts" / "dom.html"
+    assert "the content of home" in dom.read_text()
 
 
 async def test_a_crawl_and_a_bundle_record_what_they_did_with_the_banner(

@@ -38,6 +38,7 @@ STAND_IN: Final = """
       if (config.autoAction) return;
       optOut = async () => {
         const result = await evaluate("IS_READY");
+        if (result && cosmetic !== 1) send({ type: "report", state: { clicks: 1 } });
         if (result) document.querySelector(button).click();
         send({ type: "optOutResult", cmp, result, scheduleSelfTest: false });
         if (result) send({ type: "autoconsentDone", cmp, isCosmetic: cosmetic === 1 });

@@ -21,6 +21,7 @@ from playwright.async_api import Error
 
 from engine.browser.chromium.consent_rules import ConsentRules
 from engine.browser.page.extraction_options import compact, script
+from engine.model import addresses
 from engine.model.display import display
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ OPT_OUT_S: Final = 5.0  # for the opt-out of a banner that is shown
 POPUP_S: Final = 1.0  # for the banner of a consent manager, or of a page that is loaded again
 MOST_VAIN: Final = 3  # such waits without a banner; it was answered on an earlier page
 MOST_FAILED: Final = 3  # rejections of a manager's banners on a site; the others stay
-MAX_BANNERS: Final = 2  # of a page: the second step of one, or that of a page that is loaded again
+MAX_ROUNDS: Final = 2  # for a page: second steps, and banners of a page that is loaded again
 EVAL_S: Final = 1.0  # the script waits no longer for an answer
 ATTACH_S: Final = 2.0
 MAX_CHARS: Final = 64 * 1024  # for each message; the longest snippet has 1,000
@@ -57,7 +58,7 @@ CONFIG: Final = {
 
 
 class _Message(msgspec.Struct):
-    type: Literal["cmpDetected", "popupFound", "optOutResult", "autoconsentDone", "eval"]
+    type: Literal["cmpDetected", "popupFound", "clicked", "optOutResult", "autoconsentDone", "eval"]
     cmp: str = ""
     result: Any = None
     is_cosmetic: bool = msgspec.field(default=False, name="isCosmetic")
@@ -140,22 +141,25 @@ class TabConsent:
         self._is_before = False  # the tab still shows the page before
         self._moved = asyncio.Event()  # another document came
         self._popup = asyncio.Event()  # a banner is shown that was not rejected
-        self._ended = asyncio.Event()  # the opt-out, or its document
+        self._ended = asyncio.Event()  # the round: all have a result, or something else came
         self._begin_page()
 
     def _begin_page(self) -> None:
         self.outcome = {}
-        self._messages = self._rejected = 0
+        self.is_replaced = False  # a rejection led to another document, maybe of the same page
+        self._messages = self._rounds = 0
+        self._asked: set[tuple[int, int]] = set()  # contexts, each to reject its banner once
+        self._open: set[tuple[int, int]] = set()  # those of this round that have no result
+        self._is_cut_short = False  # one of them is gone
+        self._has_clicked = False
+        self._result: bool | None = None
         self._rejected_at = ""  # the address of the page then
-        self._result: bool | None = None  # of the last opt-out
-        self._is_replaced = False  # it ended the document
         self._begin_document("")
 
     def _begin_document(self, address: str) -> None:
         self._address = address  # without the fragment
         self._name = ""  # of a consent manager that is part of it
         self._shown: list[_Banner] = []  # banners that were not rejected
-        self._is_refused = False  # a banner could not be rejected
         self._popup.clear()
 
     @classmethod
@@ -183,32 +187,38 @@ class TabConsent:
         self._begin_page()
 
     async def reject(self, until_s: float) -> bool:
-        """Reject the banner of a page that was read; return whether to read the page again.
+        """Reject the banners of a page that was read; return whether to read the page again.
 
-        After that it may have another one, which is rejected by another call: the second step of
-        the first, or the banner of a document that took the place of the first.
+        After that it may have others, which are rejected by another call: the second step of the
+        first ones, or those of a document that took the place of the first.
 
         Args:
             until_s: the end of the page's time limit, on the loop's clock.
         """
         site = _site_of(self._page.url)
         await self._wait_for_banner(site, until_s)
-        banner = self._shown[0] if self._shown and self._rejected < MAX_BANNERS else None
-        if banner is None or not self._banners.may_reject(site, banner.name):
+        banners = [one for one in self._shown if self._banners.may_reject(site, one.name)]
+        if not banners or self._rounds == MAX_ROUNDS:
             self._conclude(site)
             return False
-        self._shown.remove(banner)
+        self._shown = [one for one in self._shown if one not in banners]
         self._popup.clear()
-        self.outcome = {"cmp": banner.name, "result": "failed"}
-        self._rejected += 1
-        self._rejected_at, self._result, self._is_replaced = self._address, None, False
         self._ended.clear()
+        self.outcome = {"cmp": banners[0].name, "result": "failed"}
+        self.is_replaced = self._is_cut_short = self._has_clicked = False
+        self._rounds, self._result, self._rejected_at = self._rounds + 1, None, self._here()
+        self._open = {(id(one.wire), one.context_id) for one in banners}
+        self._asked |= self._open
         with contextlib.suppress(Error, TimeoutError):
             async with asyncio.timeout_at(_limit_s(until_s, OPT_OUT_S)):
-                given = {"expression": _OPT_OUT, "contextId": banner.context_id}
-                await banner.wire.send("Runtime.evaluate", given)
+                for one in banners:
+                    given = {"expression": _OPT_OUT, "contextId": one.context_id}
+                    await one.wire.send("Runtime.evaluate", given)
                 await self._ended.wait()
         return True
+
+    def _here(self) -> str:
+        return self._page.url.partition("#")[0]
 
     async def returns_to(self, url: str, until_s: float) -> bool:
         """Wait for the page at `url`, to which an interim page may lead back."""
@@ -219,15 +229,19 @@ class TabConsent:
                     await self._moved.wait()
         return is_same_page(self._address, url)
 
-    def fail(self) -> None:
-        """Record that the page without its banner could not be read."""
+    async def give_up(self) -> None:
+        """Record that the page without its banner cannot be read; stop what its rejection loads."""
         self.outcome = {**self.outcome, "result": "failed"}
         self._banners.note(_site_of(self._rejected_at), self.outcome["cmp"], answered=False)
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(EVAL_S):
+                await self._wire.send("Page.stopLoading")
 
     async def _wait_for_banner(self, site: str, until_s: float) -> None:
         # A second step, or the banner of a page that is loaded again, may take its time.
-        follows = self._is_replaced or (self._result is True and self._is_failed)
-        is_new = self._name != "" and not self._rejected
+        is_first_step = self._is_failed and (self._is_cut_short or self._result is True)
+        follows = self.is_replaced or is_first_step
+        is_new = self._name != "" and not self._rounds
         if self._shown or not (follows or (is_new and self._banners.may_show(site, self._name))):
             return
         with contextlib.suppress(TimeoutError):
@@ -241,21 +255,25 @@ class TabConsent:
         return self.outcome.get("result") == "failed"
 
     def _conclude(self, site: str) -> None:
-        """Decide what became of the page's last banner, which is shown no other one now.
+        """Decide what became of the page's last banner, if no other one is shown now.
 
-        Many banners reload their page when they are rejected, which ends the script before it can
-        confirm that: if the page shows none then, it was rejected.
+        Many banners reload their page when a button is clicked, which ends the script before it can
+        confirm the rejection: if the page shows none then, it was rejected.
         """
-        if self._shown or self._is_refused:
-            self.outcome = {**self.outcome, "result": "failed"}
-        elif self._is_failed and self._is_replaced and self._address == self._rejected_at:
-            self._answer(self.outcome["cmp"], "opted_out")
-        if self._rejected and self._is_failed:
-            self._banners.note(site, self.outcome["cmp"], answered=False)
+        if not self.outcome:
+            return
+        name, is_back = self.outcome["cmp"], self.is_replaced and self._here() == self._rejected_at
+        if self._shown or self._result is False:
+            self.outcome = {"cmp": name, "result": "failed"}
+        elif self._is_failed and is_back and self._has_clicked and self._result is None:
+            self.outcome = {"cmp": name, "result": "opted_out"}
+        if self._rounds:
+            self._banners.note(site, name, answered=not self._is_failed)
 
     def _listen(self, wire: CDPSession) -> None:
         wire.on("Runtime.bindingCalled", partial(self._on_called, wire))
         wire.on("Runtime.executionContextCreated", partial(self._on_context, wire))
+        wire.on("Runtime.executionContextDestroyed", partial(self._on_destroyed, wire))
 
     def _on_context(self, wire: CDPSession, event: dict[str, Any]) -> None:
         """Note to which frame a context belongs: snippets run in that frame's own world."""
@@ -263,11 +281,24 @@ class TabConsent:
         about, number = context.get("auxData") or {}, int(context["id"])
         # A number is unique within one process only: a later page may have the one of an earlier.
         self._old.discard((id(wire), number))
+        self._asked.discard((id(wire), number))
         frame_id = str(about.get("frameId", ""))
         if about.get("isDefault") is True:
             self._main_worlds[id(wire), frame_id] = number
         elif context.get("name") == WORLD and len(self._frame_ids) < MAX_MESSAGES:
             self._frame_ids[id(wire), number] = frame_id
+
+    def _on_destroyed(self, wire: CDPSession, event: dict[str, Any]) -> None:
+        context = id(wire), int(event["executionContextId"])
+        self._shown = [one for one in self._shown if (id(one.wire), one.context_id) != context]
+        self._is_cut_short |= context in self._open
+        self._close(context)
+
+    def _close(self, context: tuple[int, int]) -> None:
+        if context in self._open:
+            self._open.remove(context)
+            if not self._open:
+                self._ended.set()
 
     async def _on_called(self, wire: CDPSession, event: dict[str, Any]) -> None:
         context = (id(wire), int(event.get("executionContextId", 0)))
@@ -288,24 +319,29 @@ class TabConsent:
             self._take(message, wire, context[1])
 
     def _take(self, message: _Message, wire: CDPSession, context_id: int) -> None:
-        name = display(message.cmp, MAX_NAME)
+        name, context = display(message.cmp, MAX_NAME), (id(wire), context_id)
         if message.type == "cmpDetected":
             self._name = self._name or name
         elif message.type == "popupFound":
-            self._name = name
-            self.outcome = {"cmp": name, "result": "failed"}
-            self._shown.append(_Banner(wire, context_id, name))
-            self._popup.set()
+            self._show(_Banner(wire, context_id, name))
+        elif message.type == "clicked":
+            self._has_clicked |= context in self._asked
         elif message.type == "optOutResult":
-            self._result = message.result is True
-            self._is_refused |= not self._result
-            self._ended.set()
+            self._result = message.result is True and self._result is not False
+            self._close(context)
         elif message.type == "autoconsentDone":
-            self._answer(name, "hidden" if message.is_cosmetic else "opted_out")
+            self.outcome = {"cmp": name, "result": "hidden" if message.is_cosmetic else "opted_out"}
 
-    def _answer(self, name: str, result: str) -> None:
-        self.outcome = {"cmp": name, "result": result}
-        self._banners.note(_site_of(self._page.url), name, answered=True)
+    def _show(self, banner: _Banner) -> None:
+        """Note a banner; the script of a context rejects the first one that it finds only."""
+        context = id(banner.wire), banner.context_id
+        if context in self._asked | {(id(one.wire), one.context_id) for one in self._shown}:
+            return
+        self._name = banner.name
+        self.outcome = {"cmp": banner.name, "result": "failed"}
+        self._shown.append(banner)
+        self._popup.set()
+        self._ended.set()  # it may be the second step of one that waits for it
 
     def _on_document(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
@@ -313,7 +349,7 @@ class TabConsent:
             return
         self._begin_document(str(frame["url"]))
         self._is_before = False
-        self._is_replaced = self._rejected > 0
+        self.is_replaced = self._rounds > 0
         self._moved.set()
         self._ended.set()
 
@@ -355,13 +391,17 @@ class TabConsent:
         await wire.send("Runtime.evaluate", given)
 
 
-def is_same_page(url: str, other: str) -> bool:
-    """Return whether two addresses differ in their query and fragment only."""
-    return _path_of(url) == _path_of(other)
+def is_same_page(url: str, of: str) -> bool:
+    """Return whether an address is another one `of` the same page: with more in its query.
 
-
-def _path_of(url: str) -> str:
-    return url.partition("#")[0].partition("?")[0]
+    A fragment that applications use as a path (`#/`, `#!`) counts.
+    """
+    given, wanted = addresses.parse(url), addresses.parse(of)
+    if given is None or wanted is None or given.origin != wanted.origin:
+        return False
+    routes = [one.fragment if one.fragment[:2] in ("#/", "#!") else "" for one in (given, wanted)]
+    queries = [set(one.query.removeprefix("?").split("&")) - {""} for one in (given, wanted)]
+    return given.path == wanted.path and routes[0] == routes[1] and queries[1] <= queries[0]
 
 
 def _limit_s(until_s: float, most_s: float) -> float:

@@ -179,7 +179,9 @@ def as_fetched(
 
 
 GRACE_S = 1.0  # extra time for the extraction call after the page's own limit
+WALL_S = 5.0  # for the rest of a page that may wait until its banner is answered
 AGAIN_S = 2.0  # at least, for a page whose banner was dismissed
+MOST_AGAIN_S = 10.0  # if it was at rest before
 CLOSE_S = 2.0
 SCREENSHOT_S = 5.0
 FEEL_S = 1.0
@@ -382,9 +384,10 @@ class Tab:
         response = await self._open(address, options)
         self._answer = _answer_of(response)
         self.begun = True
-        extraction = await self._extract(deadline, options)
-        if self.consent is not None:
-            extraction = await self._without_banners(self.consent, extraction, deadline, options)
+        if self.consent is None:
+            extraction = await self._extract(deadline, options)
+        else:
+            extraction = await self._without_banners(self.consent, deadline, options)
         self._note_waiting(extraction)
         self.left_open, self.outliving = extraction.held, extraction.outliving
         self.connections = extraction.connections
@@ -432,16 +435,21 @@ class Tab:
             await self.pushed.prepare(options, self._held.known)
 
     async def _without_banners(
-        self, consent: TabConsent, first: Extraction, deadline: float, options: PageOptions
+        self, consent: TabConsent, deadline: float, options: PageOptions
     ) -> Extraction:
-        """Read the page again once its banner is rejected; keep it as it was if that fails."""
-        taken, cut_off = first, self._cut_off
+        """Read a page, and again once its banner is rejected; keep the first one if that fails."""
+        wall_s = min(deadline, asyncio.get_running_loop().time() + WALL_S)
+        loads_more = options.scroll or options.load_more
+        taken = await self._extract(deadline if loads_more else wall_s, options)
+        if not taken.settled and wall_s < deadline and not (loads_more or consent.outcome):
+            taken = await self._extract(deadline, options)
+        cut_off = self._cut_off
         while await consent.reject(deadline):
             again = await self._extract_again(consent, taken, deadline, options)
             if again is None:
-                consent.fail()
                 self._is_led_away, self._cut_off = True, cut_off
                 self._spoil("unsettled")
+                await consent.give_up()
                 break
             taken = again
         return taken
@@ -449,29 +457,36 @@ class Tab:
     async def _extract_again(
         self, consent: TabConsent, first: Extraction, deadline: float, options: PageOptions
     ) -> Extraction | None:
-        """Extract the page without its banner, loading no more than the rest of what it may.
+        """Extract the page without its banner; None if what comes is not that page, or less of it.
 
-        The banner may have used up the time of a page that had come to rest. None: its rejection
-        led to another page, to an error, or to one that does not come.
+        The banner may have used up the page's time. One that had come to rest does so again soon.
         """
+        now_s = asyncio.get_running_loop().time()
+        deadline = max(deadline, now_s + AGAIN_S)
         if first.settled:
-            deadline = max(deadline, asyncio.get_running_loop().time() + AGAIN_S)
-            if self._scope is not None and not self._scope.expired():
-                self._scope.reschedule(deadline + GRACE_S)
-        rest = msgspec.structs.replace(options, max_loads=options.max_loads - first.loads)
+            deadline = min(deadline, now_s + MOST_AGAIN_S)
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(max(deadline + GRACE_S, self._scope.when() or 0))
+        loads = 0 if consent.is_replaced else first.loads
+        rest = msgspec.structs.replace(options, max_loads=options.max_loads - loads)
         try:
             async with asyncio.timeout_at(deadline + GRACE_S / 2):
                 # Banners fade out, so the page has to come to rest as one that scripts write.
                 again = await self._extract(deadline, rest, written=True)
-                if not is_same_page(again.url, first.url):
-                    if not await consent.returns_to(first.url, deadline):
-                        return None
-                    again = await self._extract(deadline, rest, written=True)
+                is_back = not is_same_page(again.url, first.url)
+                if is_back and not await consent.returns_to(first.url, deadline):
+                    return None
+                if is_back or (loads and consent.is_replaced):  # a new document has loaded nothing
+                    loads = 0
+                    again = await self._extract(deadline, options, written=True)
         except (Error, PageError, TimeoutError):
             return None
-        if not is_same_page(again.url, first.url) or first.status < 400 <= again.status:
+        is_less = (first.settled and (self._cut_off or not again.settled)) or (
+            first.text.strip() != "" and not again.text.strip()
+        )
+        if is_less or not is_same_page(again.url, first.url) or first.status < 400 <= again.status:
             return None
-        again.loads += first.loads
+        again.loads += loads
         return again
 
     async def _open(self, address: str, options: PageOptions) -> Response | None:

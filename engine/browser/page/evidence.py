@@ -296,6 +296,7 @@ def _waves(u: int) -> tuple[float, ...]:
 
 
 CLOSE_S: Final = 4.0
+LEFT_S: Final = 0.5  # of the page's time, to leave a rejection that leads nowhere
 _DOM: Final = """(() => {
   const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
   const root = SHOWN.markupOf(document);
@@ -363,21 +364,30 @@ class TabCamera:
         until_s = asyncio.get_running_loop().time() + args.timeout_ms / 1_000
         if consent is not None:
             consent.begin()
-        found = await tab.go(url, args.timeout_ms, args.wait_for)
+        return await self._without_banners(
+            await tab.go(url, args.timeout_ms, args.wait_for), until_s
+        )
+
+    async def _without_banners(self, found: Visit, until_s: float) -> Visit:
+        """Reject the banners of the page; if nothing else comes then, it stays as it is."""
+        consent, until_s = self._consent, until_s - LEFT_S
         while consent is not None and await consent.reject(until_s):
             left_ms = max(0, round((until_s - asyncio.get_running_loop().time()) * 1_000))
             try:
-                found = await tab.arrive(left_ms, args.wait_for)
-            except EngineError:
-                consent.fail()  # the bundle shows the page as it is
+                async with asyncio.timeout_at(until_s):
+                    found = await self._tab.arrive(left_ms, self._args.wait_for)
+            except (EngineError, TimeoutError):
+                await consent.give_up()
                 break
         return found
 
     async def _at_the_end_of_the_window(self) -> Visit:
         """Wait until the network log ends: the bundle shows the page after its responses."""
         await asyncio.sleep(self._network.left_s)
+        until_s = asyncio.get_running_loop().time() + self._args.timeout_ms / 1_000
         async with self._tab.within(self._args.timeout_ms / 1_000):
-            return await self._tab.arrive(self._args.timeout_ms, self._args.wait_for)
+            found = await self._tab.arrive(self._args.timeout_ms, self._args.wait_for)
+            return await self._without_banners(found, until_s)
 
     async def take(self, part: str) -> Piece:
         takers = {
