@@ -12,6 +12,7 @@
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
+  const RESTLESS_MS = 3_000; // without more text
   const REVEAL_MS = 500; // for a timer that may show hidden text; menus are hidden as well
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
@@ -122,6 +123,7 @@
     .filter(({ playState }) => playState === "running")
     .map((one) => Number(one.effect?.getComputedTiming().endTime) - Number(one.currentTime))
     .filter((ms) => ms > 0 && ms < ask.revealMs);
+  const lettersOf = (node) => Reflect.get(Node.prototype, "textContent", node).replace(/\s+/g, "").length;
   const isMore = (before, after) =>
     Math.abs(after - before) > 20 + Math.max(before, after) / 10;
 
@@ -177,6 +179,9 @@
     let asksForSteps = false;
     let computesAt = null; // since when nothing but such steps holds up the page
     let isOver = false;
+    let watchedAt = began;
+    let grown = null; // letters of the page, without blanks, when they were last more
+    let grewAt = began;
     let wasIdle = false; // and went on by itself: it may do so again
     firstAt ??= began;
     let light = 0; // letters outside of shadow roots at the last count
@@ -240,7 +245,23 @@
       ask.onIdle(idle ? "idle" : "again");
     };
     const touch = () => { last = performance.now(); dirty = true; };
-    const dom = new MutationObserver(touch);
+    // Animations and clocks change elements without end. Once the text has not grown for RESTLESS_MS,
+    // such changes count no more; requests, timers and new text still do.
+    const watch = () => {
+      const now = performance.now();
+      if (now - began < RESTLESS_MS / 4 || now - watchedAt < RESTLESS_MS / 4) return;
+      watchedAt = now;
+      const root = page("documentElement");
+      const letters = root === null ? 0 : lettersOf(root);
+      if (grown !== null && !isMore(grown, letters)) return;
+      grown = letters;
+      grewAt = now;
+    };
+    const isRestless = () => grown !== null && performance.now() - grewAt > RESTLESS_MS;
+    const dom = new MutationObserver(() => {
+      if (isRestless()) dirty = true;
+      else touch();
+    });
     dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
     const resources = new PerformanceObserver(touch);
     resources.observe({ type: "resource" });
@@ -263,7 +284,7 @@
     // Time until text that the markup hides may have been shown, by a timer or an animation's end.
     // Only the timers count that there are at first, and after text was shown: a page may set one
     // after the other without end. Where hardly any text is shown, all of them count.
-    const toReveal = ({ soon }) => {
+    const toReveal = ({ soon, sections }) => {
       const now = performance.now();
       const leftMs = firstAt + ask.revealMs - now;
       const ends = leftMs > 0 ? animations() : [];
@@ -273,7 +294,7 @@
       if (isNews) revealsAt = 0;
       lettersBefore = letters;
       const isThin = letters < THIN && letters < light / 2;
-      const isSome = isNews && letters < light - Math.max(20, light / 10);
+      const isSome = isNews && (sections || letters < light - Math.max(20, light / 10));
       const within = isThin ? leftMs : isSome ? Math.min(REVEAL_MS, leftMs) : 0;
       const counted = (isThin ? [...soon, ...ends] : soon).filter((ms) => ms < within);
       if (counted.length) revealsAt = now + Math.max(...counted) + ask.settleMs;
@@ -310,6 +331,7 @@
 
     const look = () => {
       if (left() <= 0) return end(false);
+      watch();
       const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
       const still = ask.settleMs - (performance.now() - last);
       askForSteps();
@@ -349,7 +371,10 @@
         judge(told);
         return wait(ask.settleMs - ended);
       }
-      const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
+      // Little text, or an element that says so, is what a page shows until its content comes.
+      const isPlaceholder = !isShowing || said < THIN;
+      const mayCome = isPlaceholder && page("scripts").length > 0;
+      const written = rendered || ago.moved !== null || mayCome || pageDoes("querySelector", BUSY) !== null;
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if (written && missing > 0) {

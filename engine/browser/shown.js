@@ -35,6 +35,11 @@
   const hidden = (element) =>
     !ofElement("checkVisibility", element).call(element) && styleOf(element).display !== "contents";
 
+  // Of an element that is not hidden: whether its own text is invisible; elements in it may be shown.
+  const SEEN = { visibilityProperty: true };
+  const isInvisible = (element) =>
+    !ofElement("checkVisibility", element).call(element, SEEN) && styleOf(element).visibility !== "visible";
+
   // Of a document or a shadow root, without nested roots. A frame's document belongs to another
   // realm, so `instanceof` fails for it.
   const isDocument = (node) => ofNode("nodeType", node) === 9;
@@ -272,7 +277,7 @@
       const node = top.nodes[top.at];
       top.at += 1;
       if (isText(node)) {
-        append(top.into, node.data);
+        if (!top.isInvisible) append(top.into, node.data);
       } else if (isElement(node)) {
         elements += 1;
         const name = tag(node);
@@ -287,7 +292,7 @@
             keep(node, into);
             append(top.into, into);
           }
-          open.push({ nodes: childrenOf(node), at: 0, into });
+          open.push({ nodes: childrenOf(node), at: 0, into, isInvisible: isInvisible(node) });
         }
       }
     }
@@ -330,5 +335,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden, hidesText };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden, isInvisible, hidesText };
 })()

@@ -261,14 +261,18 @@
     else twin.removeAttribute("href");
   };
 
-  const keepAddresses = (element, twin) => {
+  // What the markup hides may be displayed by the page's styles.
+  const HIDES = /none|hidden|collapse/i;
+  const keepAttributes = (element, twin) => {
     const name = tag(element);
+    does(twin, "removeAttribute", "hidden");
+    if (HIDES.test(does(twin, "getAttribute", "style"))) does(twin, "removeAttribute", "style");
     if (name === "HEAD") keepDescription(twin);
     else if (name === "A" && element.hasAttribute("href")) keepLink(element.href, twin);
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
-  // Elements whose own text may be hidden; the elements in them are judged by themselves.
+  // Elements that may hide their own text; the elements in them are judged by themselves.
   const CLOSED = "details:not([open]), [hidden='until-found' i]";
   const removeTexts = (element) => {
     const children = [...Reflect.get(Node.prototype, "childNodes", element)];
@@ -292,8 +296,9 @@
         does(twins[at], "remove");
         at += everything(element).length;
       } else {
-        keepAddresses(element, twins[at]);
-        if (closed.has(element) && shown.hidesText(element)) removeTexts(twins[at]);
+        keepAttributes(element, twins[at]);
+        const isClosed = closed.has(element) && shown.hidesText(element);
+        if (isClosed || shown.isInvisible(element)) removeTexts(twins[at]);
       }
     }
     return copy;
@@ -308,7 +313,7 @@
       return { text: body ? body.innerText : "", copy: root ? visible(root) : null, wasCut };
     }
     const said = shown.textOf(body, ask.maxText, ask.maxElements);
-    const made = shown.copyOf(root, keepAddresses, ask.maxElements);
+    const made = shown.copyOf(root, keepAttributes, ask.maxElements);
     wasCut ||= said.cut || made.cut;
     return { text: said.text, copy: made.copy, wasCut };
   };

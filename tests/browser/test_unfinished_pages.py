@@ -1,0 +1,137 @@
+"""Pages that show a placeholder until their content comes, or change without end."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.pages.extract import extract_now
+from engine.pages.fetch import OutputFormat, PageOptions
+from engine.sample.site import Answer
+from tests.browser.conftest import TABS, Making, Pages
+
+BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+PATIENT = PageOptions(timeout_ms=100_000)
+PROSE = "<p>" + "All of this came with the markup. " * 20 + "</p>"
+
+
+def later(script: str, ms: int = 300) -> str:
+    return f"<script>setTimeout(() => {{ {script} }}, {ms})</script>"
+
+
+SHOW = "root.textContent = 'the words of the page'"
+PLACEHOLDERS = {
+    "a word": f"<div id=root>Loading...</div>{later(SHOW)}",
+    "a drawing": f"<div id=root><svg width=9 height=9><circle r=4 /></svg></div>{later(SHOW)}",
+    "a busy region": f"{PROSE}<div id=root aria-busy=true>Loading</div>{later(SHOW)}",
+    "a bar": f"{PROSE}<div id=root><b role=progressbar>Loading</b></div>{later(SHOW)}",
+    # React's server sends sections late, and its function shows each by a timer.
+    "a section": f"{PROSE}<script>$RC = () => 0</script><p id=root>Loading</p>{later(SHOW)}",
+}
+
+
+@BOTH
+async def test_what_stands_in_for_a_placeholder_is_waited_for(
+    browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
+) -> None:
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        for name, one in (await made.taken(PLACEHOLDERS, pages, PATIENT)).items():
+            with subtests.test(name=name):
+                page = one.result()
+                assert "the words of the page" in page.text
+                assert "Loading" not in page.text
+                assert page.settled
+
+
+async def test_a_page_that_guards_its_names_is_read(browsing: Making, pages: Pages) -> None:
+    guard = "Object.defineProperty(window, '$RC', { get() { throw Error('no') } })"
+    pages["/"] = f"{PROSE}<script>{guard}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert page.settled
+    assert "came with the markup" in page.text
+
+
+RESTLESS = {
+    "a style": "setInterval(() => { root.style.left = `${n++}px` }, 30)",
+    "an attribute": "setInterval(() => { root.dataset.n = n++ }, 30)",
+    "a clock": "setInterval(() => { root.textContent = `${n++} s` }, 30)",
+    "an element": "setInterval(() => root.replaceChildren(document.createElement('b')), 30)",
+    "frames": "const next = () => { root.title = n++; requestAnimationFrame(next) }; next()",
+}
+
+
+@BOTH
+async def test_changes_without_end_and_without_more_text_hold_up_no_page(
+    browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
+) -> None:
+    made_of = {
+        name: f"{PROSE}<i id=root>0</i><script>let n = 0; {script}</script>"
+        for name, script in RESTLESS.items()
+    }
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        for name, one in (await made.taken(made_of, pages, PATIENT)).items():
+            with subtests.test(name=name):
+                page = one.result()
+                assert page.settled
+                assert "came with the markup" in page.text
+
+
+@BOTH
+async def test_a_page_that_grows_beside_an_animation_is_read_when_it_is_whole(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    pages["/"] = (
+        f"{PROSE}<i id=root>0</i><script>let n = 0; setInterval(() => root.title = n++, 30);"
+        "let parts = 0; const grow = () => { if (parts++ === 24) return;"
+        " document.body.insertAdjacentHTML('beforeend', `<p>part ${parts} of the page</p>`);"
+        " setTimeout(grow, 250) }; grow()</script>"
+    )
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert "part 24 of the page" in page.text
+    assert page.settled
+
+
+@BOTH
+async def test_an_answer_is_waited_for_beside_an_animation(
+    browsing: Making, pages: Pages, direct: bool
+) -> None:
+    pages["/"] = (
+        f"{PROSE}<i id=root>0</i><script>let n = 0; setInterval(() => root.title = n++, 30);"
+        "fetch('/late').then((a) => a.text()).then((t) => document.body.append(t))</script>"
+    )
+    pages["/late"] = Answer(b"the late words", delay_s=6)
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert "the late words" in page.text
+    assert page.settled
+
+
+STYLED = (
+    "<style>.shown { display: block !important } .unseen { visibility: hidden }"
+    " .seen { visibility: visible }</style>"
+    "<p hidden class=shown>shown one</p><p style='display: none' class=shown>shown two</p>"
+    "<div style='visibility: hidden'>unseen one <p class=seen>shown three</p></div>"
+    "<div class=unseen>unseen two <b class=seen>shown four</b> unseen three</div>"
+    "<a href=/x class=unseen>unseen four</a><template>unseen five</template>"
+    "<p style='display: none'>unseen six</p><p hidden>unseen seven</p>"
+    "<noscript>unseen eight</noscript>"
+)
+SHADOW = "<x-a></x-a><script>document.querySelector('x-a').attachShadow({ mode: 'open' })</script>"
+
+
+@BOTH
+@pytest.mark.parametrize("more", ["", SHADOW], ids=["plain", "beside a shadow root"])
+async def test_all_outputs_have_what_is_displayed(
+    browsing: Making, pages: Pages, direct: bool, more: str
+) -> None:
+    """Attributes and styles of elements say something else than the style sheet."""
+    pages["/"] = STYLED + more
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    forms: tuple[OutputFormat, ...] = ("text", "markdown", "structured")
+    for output in forms:
+        found = extract_now(page, output).content
+        content = found if isinstance(found, str) else str(found["blocks"])
+        assert content.count("shown") >= 4, output
+        assert "unseen" not in content, output
