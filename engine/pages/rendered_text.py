@@ -255,7 +255,7 @@ class Walk:
         self._mode = ""
         self._transform = ""
         self._tables: list[bool] = []  # whether the table has had a row
-        self._rows: list[bool] = []  # whether the row has had a cell
+        self._rows: list[str] = []  # what the row has had last: a cell, or something inline
 
     def run(self) -> None:
         html, lines, stack, token_at = (self._html, self.lines, self._stack, _TOKEN.match)
@@ -402,6 +402,11 @@ class Walk:
         before = self._mode
         if before == "flex" or (display in _ENDS and display != "q"):
             self._mode = _MODES.get(display, "")
+        elif before == "table" and display == "inline":
+            self._mode = ""  # inline elements beside each other have a cell of their own
+            if self._rows and self._rows[-1] == "cell":
+                self.lines.sign("\t")
+                self._rows[-1] = "inline"
         if before == "math" and name not in _MATH_TOKENS:
             self._mode = "math"
         if name in _MATH_TOKENS and before == "math":
@@ -422,16 +427,18 @@ class Walk:
         if display == "table":
             self._tables.append(False)
         elif display == "table-row":
+            if not self._tables:  # rows have a table of their own then
+                lines.block(self._breaks(display))
+            elif self._tables[-1]:
+                lines.line_break(emit=self._visible)
             if self._tables:
-                if self._tables[-1]:
-                    lines.line_break(emit=self._visible)
                 self._tables[-1] = True
-            self._rows.append(False)
+            self._rows.append("")
         elif display == "table-cell":
             if self._rows:
                 if self._rows[-1]:
                     lines.sign("\t")
-                self._rows[-1] = True
+                self._rows[-1] = "cell"
             lines.blank, lines.line_start = "", True
 
     def _close(self, frame: _Frame | int) -> None:
@@ -457,6 +464,8 @@ class Walk:
                 self._tables.pop()
         elif display == "table-row":
             self._rows.pop()
+            if not self._tables:
+                lines.block(self._breaks(display))
         elif display == "table-cell":
             lines.blank, lines.line_start = "", True
         elif display == "q":
