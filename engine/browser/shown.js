@@ -40,6 +40,29 @@
   const isInvisible = (element) =>
     !ofElement("checkVisibility", element).call(element, SEEN) && styleOf(element).visibility !== "visible";
 
+  // What stands between an element and its neighbours where styles separate them and its name does
+  // not: without it markup would glue their words.
+  const INLINE = new Set([
+    "A", "ABBR", "B", "BDI", "BDO", "BUTTON", "CITE", "CODE", "DATA", "DEL", "DFN", "EM", "FONT", "I",
+    "INS", "KBD", "LABEL", "MARK", "OUTPUT", "Q", "S", "SAMP", "SMALL", "SPAN", "STRIKE", "STRONG",
+    "SUB", "SUP", "TIME", "TT", "U", "VAR",
+  ]);
+  const separatorOf = (element) => {
+    const name = tag(element);
+    if (!INLINE.has(name) && !name.includes("-")) return "";
+    const { display } = styleOf(element);
+    if (display.startsWith("inline") || display === "contents" || display.startsWith("ruby")) return "";
+    return ofElement("closest", element).call(element, "pre") ? "\n" : " ";
+  };
+  // The same around the copy of an element, which follows `previous`; lines of code have one break.
+  const separate = (element, copy, previous) => {
+    const separator = separatorOf(element);
+    if (!separator) return;
+    const isFirst = previous === null || (separator === "\n" && ofNode("textContent", previous).endsWith("\n"));
+    if (!isFirst) ofElement("before", copy).call(copy, separator);
+    if (separator === " ") ofElement("after", copy).call(copy, separator);
+  };
+
   // Of a document or a shadow root, without nested roots. A frame's document belongs to another
   // realm, so `instanceof` fails for it.
   const isDocument = (node) => ofNode("nodeType", node) === 9;
@@ -290,7 +313,9 @@
           const into = isSlot ? top.into : inert.importNode(node, false);
           if (!isSlot) {
             keep(node, into);
+            const previous = ofNode("lastChild", top.into);
             append(top.into, into);
+            separate(node, into, previous);
           }
           open.push({ nodes: childrenOf(node), at: 0, into, isInvisible: isInvisible(node) });
         }
@@ -335,5 +360,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden, isInvisible, hidesText };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden, isInvisible, hidesText, separate };
 })()

@@ -299,6 +299,7 @@
         keepAttributes(element, twins[at]);
         const isClosed = closed.has(element) && shown.hidesText(element);
         if (isClosed || shown.isInvisible(element)) removeTexts(twins[at]);
+        shown.separate(element, twins[at], Reflect.get(Node.prototype, "previousSibling", twins[at]));
       }
     }
     return copy;

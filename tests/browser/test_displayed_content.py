@@ -1,6 +1,8 @@
-"""Pages that show a placeholder until their content comes, or change without end."""
+"""What a page displays: once its placeholders are replaced, and as its style sheets say."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -135,3 +137,37 @@ async def test_all_outputs_have_what_is_displayed(
         content = found if isinstance(found, str) else str(found["blocks"])
         assert content.count("shown") >= 4, output
         assert "unseen" not in content, output
+
+
+SEPARATED = (
+    "<style>.b { display: block } .flex { display: flex } .grid { display: grid }"
+    " .t { display: table } .tr { display: table-row } .td { display: table-cell }"
+    " my-card { display: block }</style>"
+    "<a href=/x><span class=b>one</span><span class=b>two</span></a>"
+    "<div class=flex><span>three</span><span>four</span></div>"
+    "<div class=grid><b>five</b><i>six</i></div>"
+    "<div class=t><i class=tr><span class=td>seven</span><span class=td>eight</span></i></div>"
+    "<my-card>nine</my-card><my-card>ten</my-card>"
+    "<p>in<b>side</b><i>words</i></p>"
+    "<pre><code><span class=b>first line</span><span class=b>second line</span>\n"
+    "<span class=b>third line</span></code></pre>"
+)
+
+
+@BOTH
+@pytest.mark.parametrize("more", ["", SHADOW], ids=["plain", "beside a shadow root"])
+async def test_words_that_styles_separate_are_not_glued_in_markup(
+    browsing: Making, pages: Pages, direct: bool, more: str
+) -> None:
+    pages["/"] = SEPARATED + more
+    async with browsing(pages.url, direct=direct) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    forms: tuple[OutputFormat, ...] = ("markdown", "structured")
+    for form in forms:
+        found = extract_now(page, form).content
+        content = found if isinstance(found, str) else str(found["blocks"])
+        words = re.findall("[a-z]+", content)
+        wanted = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+        assert [word for word in words if word in wanted] == wanted, form
+        assert "inside" in content.replace("*", ""), form
+        assert re.search(r"first line(\n|\\n)second line(\n|\\n)third line\b", content), form
