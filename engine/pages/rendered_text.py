@@ -464,8 +464,6 @@ class Walk:
                 self._tables.pop()
         elif display == "table-row":
             self._rows.pop()
-            if not self._tables:
-                lines.block(self._breaks(display))
         elif display == "table-cell":
             lines.blank, lines.line_start = "", True
         elif display == "q":
