@@ -12,7 +12,8 @@
 ((ask, left, later) => {
   const RENDERED_MS = 500;
   const STEPS_MS = 2_000; // for text written step by step, by one timer each
-  const RESTLESS_MS = 3_000; // without more text
+  const RESTLESS_MS = 3_000; // without more text, of a page that only changes attributes
+  const FEW_LETTERS = 5; // a number that is counted up, or a clock, is no new text
   const REVEAL_MS = 500; // for a timer that may show hidden text; menus are hidden as well
   const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
@@ -112,6 +113,14 @@
     return root !== null && (!(root instanceof HTMLElement) || tag(root) === "FRAMESET" || shows(root));
   };
 
+  // Whether a script may run, and whether a visible element tells that something is being done.
+  const DATA = "[type]:not([type=''], [type=module], [type*=javascript i], [type*=ecmascript i])";
+  const hasCode = () => pageDoes("querySelector", `script:not(${DATA})`) !== null;
+  const isBusy = () => {
+    const found = pageDoes("querySelector", BUSY);
+    return found !== null && seen(found) && does(found, "getAttribute", "aria-valuenow") !== "100";
+  };
+
   // Letters that are displayed; Infinity where there is no body of HTML.
   const lettersShown = () => {
     const body = page("body");
@@ -123,7 +132,6 @@
     .filter(({ playState }) => playState === "running")
     .map((one) => Number(one.effect?.getComputedTiming().endTime) - Number(one.currentTime))
     .filter((ms) => ms > 0 && ms < ask.revealMs);
-  const lettersOf = (node) => Reflect.get(Node.prototype, "textContent", node).replace(/\s+/g, "").length;
   const isMore = (before, after) =>
     Math.abs(after - before) > 20 + Math.max(before, after) / 10;
 
@@ -163,6 +171,10 @@
   };
 
   let firstAt = null; // when the page was first waited for
+  let watchedAt = null;
+  let grown = 0; // letters of the page when they were last more
+  let grewAt = 0;
+  let isUnfinished = false; // it may show a placeholder
   const newFrames = new WeakMap(); // without a document yet, and when they were found
   const atRest = () => new Promise((resolve, reject) => {
     const began = performance.now();
@@ -179,11 +191,10 @@
     let asksForSteps = false;
     let computesAt = null; // since when nothing but such steps holds up the page
     let isOver = false;
-    let watchedAt = began;
-    let grown = null; // letters of the page, without blanks, when they were last more
-    let grewAt = began;
     let wasIdle = false; // and went on by itself: it may do so again
     firstAt ??= began;
+    watchedAt ??= began;
+    grewAt ||= began;
     let light = 0; // letters outside of shadow roots at the last count
     let lettersBefore = null; // of those, displayed at the last look
     let revealsAt = 0; // when the next ones may be displayed
@@ -245,25 +256,33 @@
       ask.onIdle(idle ? "idle" : "again");
     };
     const touch = () => { last = performance.now(); dirty = true; };
-    // Animations and clocks change elements without end. Once the text has not grown for RESTLESS_MS,
-    // such changes count no more; requests, timers and new text still do.
+    // Animations and clocks change elements without end. Once the text has not grown for a while, such
+    // changes count no more; requests, timers and new text still do. Attributes and styles bring no
+    // text by themselves, unless the page shows a placeholder.
     const watch = () => {
       const now = performance.now();
-      if (now - began < RESTLESS_MS / 4 || now - watchedAt < RESTLESS_MS / 4) return;
+      if (now - watchedAt < RESTLESS_MS / 4) return;
       watchedAt = now;
-      const root = page("documentElement");
-      const letters = root === null ? 0 : lettersOf(root);
-      if (grown !== null && !isMore(grown, letters)) return;
-      grown = letters;
+      const told = tell("said");
+      if (told === null) return;
+      isUnfinished = isBusy() || lettersShown() < THIN;
+      if (Math.abs(told.said - grown) <= FEW_LETTERS) return;
+      grown = told.said;
       grewAt = now;
     };
-    const isRestless = () => grown !== null && performance.now() - grewAt > RESTLESS_MS;
-    const dom = new MutationObserver(() => {
-      if (isRestless()) dirty = true;
+    const isRestless = (records) => {
+      const bringsText = isUnfinished || records.some(({ type }) => type !== "attributes");
+      return performance.now() - grewAt > (bringsText ? ask.requestMs : RESTLESS_MS);
+    };
+    const dom = new MutationObserver((records) => {
+      if (isRestless(records)) dirty = true;
       else touch();
     });
     dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-    const resources = new PerformanceObserver(touch);
+    const resources = new PerformanceObserver(() => {
+      touch();
+      if (last - firstAt < ask.requestMs) grewAt = last;
+    });
     resources.observe({ type: "resource" });
     const end = (settled, held = [], written = false) => {
       isOver = true;
@@ -371,13 +390,12 @@
         judge(told);
         return wait(ask.settleMs - ended);
       }
+      const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
       // Little text, or an element that says so, is what a page shows until its content comes.
-      const isPlaceholder = !isShowing || said < THIN;
-      const mayCome = isPlaceholder && page("scripts").length > 0;
-      const written = rendered || ago.moved !== null || mayCome || pageDoes("querySelector", BUSY) !== null;
+      const mayCome = (said < THIN && hasCode()) || isBusy();
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
-      if (written && missing > 0) {
+      if ((written || mayCome) && missing > 0) {
         judge(told);
         return wait(missing);
       }

@@ -47,18 +47,32 @@
     "INS", "KBD", "LABEL", "MARK", "OUTPUT", "Q", "S", "SAMP", "SMALL", "SPAN", "STRIKE", "STRONG",
     "SUB", "SUP", "TIME", "TT", "U", "VAR",
   ]);
+  const IN_LINES = new Set(["block", "flex", "grid", "table-row", "list-item"]);
+  const OF_ROWS = /flex|grid|table-row/;
   const separatorOf = (element) => {
     const name = tag(element);
     if (!INLINE.has(name) && !name.includes("-")) return "";
-    const { display } = styleOf(element);
+    const { display, position, float } = styleOf(element);
     if (display.startsWith("inline") || display === "contents" || display.startsWith("ruby")) return "";
-    return ofElement("closest", element).call(element, "pre") ? "\n" : " ";
+    // Icons and notes beside the text; letters of a word that move one by one.
+    if (position === "absolute" || position === "fixed" || float !== "none") return "";
+    if (ofNode("textContent", element).trim().length < 2) return "";
+    if (!ofElement("closest", element).call(element, "pre")) return " ";
+    const isLine = IN_LINES.has(display) && !OF_ROWS.test(styleOf(ofNode("parentNode", element)).display);
+    return isLine ? "\n" : "";
+  };
+  // Whether a line ends with a node.
+  const endsLine = (node) => {
+    if (ofNode("textContent", node).endsWith("\n")) return true;
+    let end = node;
+    while (end !== null && isElement(end) && tag(end) !== "BR") end = ofNode("lastChild", end);
+    return end !== null && isElement(end);
   };
   // The same around the copy of an element, which follows `previous`; lines of code have one break.
   const separate = (element, copy, previous) => {
     const separator = separatorOf(element);
     if (!separator) return;
-    const isFirst = previous === null || (separator === "\n" && ofNode("textContent", previous).endsWith("\n"));
+    const isFirst = previous === null || (separator === "\n" && endsLine(previous));
     if (!isFirst) ofElement("before", copy).call(copy, separator);
     if (separator === " ") ofElement("after", copy).call(copy, separator);
   };
@@ -308,7 +322,7 @@
           const head = inert.importNode(node, true);
           keep(node, head);
           append(top.into, head);
-        } else if (!LEFT_OUT.has(name) && !hidden(node)) {
+        } else if (!LEFT_OUT.has(name) && !hidden(node) && !(name === "IMG" && isInvisible(node))) {
           const isSlot = name === "SLOT";
           const into = isSlot ? top.into : inert.importNode(node, false);
           if (!isSlot) {

@@ -268,6 +268,7 @@
     does(twin, "removeAttribute", "hidden");
     if (HIDES.test(does(twin, "getAttribute", "style"))) does(twin, "removeAttribute", "style");
     if (name === "HEAD") keepDescription(twin);
+    else if (name === "A" && shown.isInvisible(element)) does(twin, "removeAttribute", "href");
     else if (name === "A" && element.hasAttribute("href")) keepLink(element.href, twin);
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
@@ -292,7 +293,7 @@
       if (name === "HEAD") {
         keepDescription(twins[at]);
         at += everything(element).length;
-      } else if (LEFT_OUT.has(name) || hidden(element)) {
+      } else if (LEFT_OUT.has(name) || hidden(element) || (name === "IMG" && shown.isInvisible(element))) {
         does(twins[at], "remove");
         at += everything(element).length;
       } else {

@@ -53,6 +53,42 @@ async def test_a_page_that_guards_its_names_is_waited_for(browsing: Making, page
     assert "the words of the page" in page.text
 
 
+def ticking(step: str, end: str, ms: int = 50) -> str:
+    """A script that makes a hundred steps, and then shows something."""
+    return (
+        f"<script>let n = 0; const ticks = setInterval(() => {{ {step};"
+        f" if (++n === 100) {{ clearInterval(ticks); {end} }} }}, {ms})</script>"
+    )
+
+
+COUNT = "count.textContent = `${n}%`"
+WORDS = "count.outerHTML = 'late words'"
+SLOW_TO_SHOW = {
+    "a hidden text": f"<i id=count>0%</i><div id=late hidden>{PROSE}late words</div>"
+    + ticking(COUNT, "count.remove(); late.hidden = false"),
+    "a bar": f"{PROSE}<b role=progressbar id=count>0%</b>" + ticking(COUNT, WORDS),
+    "a spinner": "<b id=count>Loading</b>" + ticking("count.style.rotate = `${n}deg`", WORDS),
+    "a number after an answer": f"{PROSE}<b id=count>0</b><script>fetch('/data').then(() => {{"
+    f" let n = 0; const ticks = setInterval(() => {{ {COUNT};"
+    f" if (++n === 60) {{ clearInterval(ticks); {WORDS} }} }}, 50) }})</script>",
+    "a text that is typed": f"{PROSE}<p id=count></p>"
+    + ticking("count.textContent = 'typed '.repeat(20).slice(0, n + 1)", WORDS, 60),
+}
+
+
+@BOTH
+async def test_animations_that_end_are_waited_for(
+    browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
+) -> None:
+    pages["/data"] = Answer(b"{}", delay_s=2)
+    async with browsing(pages.url, direct=direct, pages=TABS) as made:
+        for name, one in (await made.taken(SLOW_TO_SHOW, pages, PATIENT)).items():
+            with subtests.test(name=name):
+                page = one.result()
+                assert "late words" in page.text
+                assert page.settled
+
+
 RESTLESS = {
     "a style": "setInterval(() => { root.style.left = `${n++}px` }, 30)",
     "an attribute": "setInterval(() => { root.dataset.n = n++ }, 30)",
@@ -142,13 +178,18 @@ async def test_all_outputs_have_what_is_displayed(
 SEPARATED = (
     "<style>.b { display: block } .flex { display: flex } .grid { display: grid }"
     " .t { display: table } .tr { display: table-row } .td { display: table-cell }"
-    " my-card { display: block }</style>"
+    " my-card { display: block } .left { float: left } .over { position: absolute }</style>"
     "<a href=/x><span class=b>one</span><span class=b>two</span></a>"
     "<div class=flex><span>three</span><span>four</span></div>"
     "<div class=grid><b>five</b><i>six</i></div>"
     "<div class=t><i class=tr><span class=td>seven</span><span class=td>eight</span></i></div>"
     "<my-card>nine</my-card><my-card>ten</my-card>"
     "<p>in<b>side</b><i>words</i></p>"
+    "<p>t<i class=left>o</i><b class=over>gether</b></p>"
+    "<p class=flex><b>l</b><b>e</b><b>t</b><b>t</b><b>e</b><b>r</b></p>"
+    "<p style='visibility: hidden'><a href=/menu>unseen</a><img src=/i alt=unseen></p>"
+    "<pre><code>x = <i class=over></i>1\n"
+    "<span class=b>y = <br></span><span class=b>2</span>\n</code></pre>"
     "<pre><code><span class=b>first line</span><span class=b>second line</span>\n"
     "<span class=b>third line</span></code></pre>"
 )
@@ -170,4 +211,9 @@ async def test_words_that_styles_separate_are_not_glued_in_markup(
         wanted = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
         assert [word for word in words if word in wanted] == wanted, form
         assert "inside" in content.replace("*", ""), form
+        assert "together" in content.replace("*", ""), form
+        assert "letter" in content.replace("*", ""), form
+        assert "unseen" not in content, form
+        assert "/menu" not in content, form
+        assert re.search(r"x = 1(\n|\\n)y = (\n|\\n)2", content), form
         assert re.search(r"first line(\n|\\n)second line(\n|\\n)third line\b", content), form
