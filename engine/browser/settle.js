@@ -266,7 +266,7 @@
       const told = tell("said");
       if (told === null) return;
       isUnfinished = isBusy() || lettersShown() < THIN;
-      if (Math.abs(told.said - grown) <= FEW_LETTERS) return;
+      if (told.said <= grown + FEW_LETTERS && !isMore(grown, told.said)) return;
       grown = told.said;
       grewAt = now;
     };

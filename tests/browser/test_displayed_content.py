@@ -92,6 +92,8 @@ async def test_animations_that_end_are_waited_for(
 RESTLESS = {
     "a style": "setInterval(() => { root.style.left = `${n++}px` }, 30)",
     "an attribute": "setInterval(() => { root.dataset.n = n++ }, 30)",
+    "words that are typed and deleted": "setInterval(() => {"
+    " root.textContent = 'some words '.slice(0, n++ % 12) }, 50)",
     "a clock": "setInterval(() => { root.textContent = `${n++} s` }, 30)",
     "an element": "setInterval(() => root.replaceChildren(document.createElement('b')), 30)",
     "frames": "const next = () => { root.title = n++; requestAnimationFrame(next) }; next()",
