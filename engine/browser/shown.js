@@ -40,8 +40,11 @@
   const isInvisible = (element) =>
     !ofElement("checkVisibility", element).call(element, SEEN) && styleOf(element).visibility !== "visible";
 
-  // What stands between an element and its neighbours where styles separate them and its name does
-  // not: without it markup would glue their words.
+  const isLeftOut = (element, name) =>
+    LEFT_OUT.has(name) || hidden(element) || (name === "IMG" && isInvisible(element));
+
+  // The blank or line break that keeps an element and its neighbours apart in markup, where styles
+  // do so and its name does not.
   const INLINE = new Set([
     "A", "ABBR", "B", "BDI", "BDO", "BUTTON", "CITE", "CODE", "DATA", "DEL", "DFN", "EM", "FONT", "I",
     "INS", "KBD", "LABEL", "MARK", "OUTPUT", "Q", "S", "SAMP", "SMALL", "SPAN", "STRIKE", "STRONG",
@@ -68,7 +71,7 @@
     while (end !== null && isElement(end) && tag(end) !== "BR") end = ofNode("lastChild", end);
     return end !== null && isElement(end);
   };
-  // The same around the copy of an element, which follows `previous`; lines of code have one break.
+  // Puts it around the copy of an element, which follows `previous`; lines of code have one break.
   const separate = (element, copy, previous) => {
     const separator = separatorOf(element);
     if (!separator) return;
@@ -322,7 +325,7 @@
           const head = inert.importNode(node, true);
           keep(node, head);
           append(top.into, head);
-        } else if (!LEFT_OUT.has(name) && !hidden(node) && !(name === "IMG" && isInvisible(node))) {
+        } else if (!isLeftOut(node, name)) {
           const isSlot = name === "SLOT";
           const into = isSlot ? top.into : inert.importNode(node, false);
           if (!isSlot) {
@@ -374,5 +377,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, hidden, isInvisible, hidesText, separate };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, isLeftOut, isInvisible, hidesText, separate };
 })()

@@ -246,7 +246,7 @@
   const MODULES = "script[type=module], link[rel=modulepreload]";
   const LOOK_MS = 100;
   const MOST_SCRIPTS = 1_000; // that are searched for imports
-  const { LEFT_OUT, hidden } = shown;
+  const { LEFT_OUT } = shown;
 
   const keepDescription = (head) => {
     for (const child of [...does(head, "querySelectorAll", ":scope > *")]) {
@@ -293,7 +293,7 @@
       if (name === "HEAD") {
         keepDescription(twins[at]);
         at += everything(element).length;
-      } else if (LEFT_OUT.has(name) || hidden(element) || (name === "IMG" && shown.isInvisible(element))) {
+      } else if (shown.isLeftOut(element, name)) {
         does(twins[at], "remove");
         at += everything(element).length;
       } else {

@@ -123,6 +123,11 @@ class _Banner(NamedTuple):
     context_id: int
     name: str  # of its consent manager
 
+    @property
+    def context(self) -> tuple[int, int]:
+        """Its key in the sets of `TabConsent`."""
+        return id(self.wire), self.context_id
+
 
 class TabConsent:
     """The content script in one tab; `outcome` is the last banner of the current page."""
@@ -207,7 +212,7 @@ class TabConsent:
         self.outcome = {"cmp": banners[0].name, "result": "failed"}
         self.is_replaced = self._is_cut_short = self._has_clicked = False
         self._rounds, self._result, self._rejected_at = self._rounds + 1, None, self._here()
-        self._open = {(id(one.wire), one.context_id) for one in banners}
+        self._open = {one.context for one in banners}
         self._asked |= self._open
         with contextlib.suppress(Error, TimeoutError):
             async with asyncio.timeout_at(_limit_s(until_s, OPT_OUT_S)):
@@ -290,7 +295,7 @@ class TabConsent:
 
     def _on_destroyed(self, wire: CDPSession, event: dict[str, Any]) -> None:
         context = id(wire), int(event["executionContextId"])
-        self._shown = [one for one in self._shown if (id(one.wire), one.context_id) != context]
+        self._shown = [one for one in self._shown if one.context != context]
         self._is_cut_short |= context in self._open
         self._close(context)
 
@@ -334,8 +339,7 @@ class TabConsent:
 
     def _show(self, banner: _Banner) -> None:
         """Note a banner; the script of a context rejects the first one that it finds only."""
-        context = id(banner.wire), banner.context_id
-        if context in self._asked | {(id(one.wire), one.context_id) for one in self._shown}:
+        if banner.context in self._asked | {one.context for one in self._shown}:
             return
         self._name = banner.name
         self.outcome = {"cmp": banner.name, "result": "failed"}

@@ -473,10 +473,12 @@ class Tab:
             async with asyncio.timeout_at(deadline + GRACE_S / 2):
                 # Banners fade out, so the page has to come to rest as one that scripts write.
                 again = await self._extract(deadline, rest, written=True)
-                is_back = not is_same_page(again.url, first.url)
-                if is_back and not await consent.returns_to(first.url, deadline):
+                is_elsewhere = not is_same_page(again.url, first.url)
+                if is_elsewhere and not await consent.returns_to(first.url, deadline):
                     return None
-                if is_back or (loads and consent.is_replaced):  # a new document has loaded nothing
+                if is_elsewhere or (
+                    loads and consent.is_replaced
+                ):  # a new document has loaded nothing
                     loads = 0
                     again = await self._extract(deadline, options, written=True)
         except (Error, PageError, TimeoutError):
