@@ -80,6 +80,29 @@
     if (separator === " ") ofElement("after", copy).call(copy, separator);
   };
 
+  // The text of an element, without the elements of the names `leftOut`, and with a blank where it
+  // begins another line: at the elements of the names `lines`, and where styles do so.
+  const wordsOf = (element, most, lines, leftOut = new Set()) => {
+    if (ofElement("firstElementChild", element) === null) return ofNode("textContent", element).slice(0, most);
+    const open = [{ nodes: ofNode("childNodes", element), at: 0, gap: "" }];
+    let words = "";
+    while (open.length && words.length < most) {
+      const top = open.at(-1);
+      const node = top.nodes[top.at];
+      top.at += 1;
+      if (node === undefined) {
+        words += top.gap;
+        open.pop();
+      } else if (isText(node)) words += node.data;
+      else if (isElement(node) && !leftOut.has(tag(node).toUpperCase())) {
+        const gap = lines.includes(tag(node).toLowerCase()) || separatorOf(node) ? " " : "";
+        words += gap;
+        open.push({ nodes: ofNode("childNodes", node), at: 0, gap });
+      }
+    }
+    return words.slice(0, most);
+  };
+
   // Of a document or a shadow root, without nested roots. A frame's document belongs to another
   // realm, so `instanceof` fails for it.
   const isDocument = (node) => ofNode("nodeType", node) === 9;
@@ -377,5 +400,5 @@
     return !hidden(frame) && styleOf(frame).visibility === "visible" && box.width > 1 && box.height > 1;
   };
 
-  return { LEFT_OUT, tag, query, rootsOf, textOf, copyOf, markupOf, withRoots, documentsOf, isLeftOut, isInvisible, hidesText, separate };
+  return { LEFT_OUT, tag, query, rootsOf, textOf, wordsOf, copyOf, markupOf, withRoots, documentsOf, isLeftOut, isInvisible, hidesText, separate };
 })()

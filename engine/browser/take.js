@@ -79,26 +79,14 @@
     }
   };
 
-  // The words of an element without those that are never displayed.
+  // Elements whose words are never displayed.
   const UNSAID = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
   const isUnsaid = (element) => UNSAID.has(tag(element).toUpperCase()); // also of a drawing
-  const wordsOf = (anchor) => {
-    if (!does(anchor, "querySelector", "script, style, noscript, template")) {
-      return Reflect.get(Node.prototype, "textContent", anchor);
-    }
-    const texts = pageDoes("createTreeWalker", anchor, NodeFilter.SHOW_TEXT);
-    let words = "";
-    while (texts.nextNode() && words.length < 4096) {
-      const { data, parentElement } = texts.currentNode;
-      if (!isUnsaid(parentElement)) words += data;
-    }
-    return words;
-  };
 
   // A link's name: its words, or those of its image.
   const nameOf = (anchor) => {
     const level = (text) => text.slice(0, 4096).replace(/\s+/g, " ").trim().slice(0, 512).toWellFormed();
-    const words = level(wordsOf(anchor));
+    const words = level(shown.wordsOf(anchor, 4096, ask.lines, UNSAID));
     if (words) return words;
     const picture = does(anchor, "querySelector", "img[alt]:not([alt=''])") || anchor;
     return level(does(picture, "getAttribute", "alt") || does(anchor, "getAttribute", "aria-label") || "");
@@ -174,6 +162,7 @@
     const given = (element, name) => short((element && does(element, "getAttribute", name)) || "");
     const first = (selector, name) => given(pageDoes("querySelector", selector), name);
     const textOf = (element) => Reflect.get(Node.prototype, "textContent", element);
+    const titleOf = (heading) => shown.wordsOf(heading, 4096, ask.lines).toWellFormed();
     const body = page("body");
     let words = 0;
     if (body) {
@@ -203,7 +192,7 @@
       canonical: canonical ? short(web(String(canonical.href))) : "",
       description: first('meta[name="description" i]', "content"),
       robots: first('meta[name="robots" i]', "content"),
-      h1: headings.length ? short(textOf(headings[0])) : "",
+      h1: headings.length ? titleOf(headings[0]) : "",
       h1Count: headings.length,
       words,
       linksInternal: inside,
@@ -355,7 +344,7 @@
   // Custom fields: see `custom_fields.py`.
   const valueOf = (element, attribute) => {
     const level = (text) => text.slice(0, 8 * ask.maxValueChars).toWellFormed();
-    if (!attribute) return level(Reflect.get(Node.prototype, "textContent", element));
+    if (!attribute) return level(shown.wordsOf(element, 8 * ask.maxValueChars, ask.lines));
     const given = does(element, "getAttribute", attribute);
     if (given === null || !ask.addresses.includes(attribute)) return given && level(given);
     try {

@@ -86,7 +86,9 @@ def values_of(tree: LexborHTMLParser, rules: Iterable[FieldRule], base: str) -> 
 
 def _value(node: LexborNode, rule: FieldRule, base: str) -> str | None:
     if not rule.attribute:
-        return _level(node.text(deep=True))
+        from engine.pages.spaced_text import spaced_text  # every command would load it
+
+        return _level(spaced_text(node))
     given = node.attributes
     if rule.attribute not in given:
         return None

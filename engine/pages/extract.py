@@ -36,6 +36,7 @@ from engine.pages.fetch import (
 from engine.pages.meta_refresh import SELECTOR, refresh_to
 from engine.pages.page_facts import RawFacts, fill_from_tree, rel_bits, rel_words
 from engine.pages.rendered_text import rendered_text
+from engine.pages.spaced_text import spaced_text
 from engine.pages.text_blocks import rendered_blocks
 
 if TYPE_CHECKING:
@@ -646,18 +647,12 @@ def _same_host(base: str, href: str) -> bool:
     return there is not None and here is not None and there.host == here.host
 
 
-_UNSAID_TAGS: Final = ("script", "style", "template")
-_UNSAID: Final = ", ".join(_UNSAID_TAGS)
+_UNSAID: Final = frozenset({"script", "style", "template"})
 
 
 def _name_of(anchor: LexborNode) -> str:
     """Return a link's name: its words, or those of its image or its label."""
-    if anchor.css_first(_UNSAID) is None:
-        text = _words(anchor)
-    else:
-        texts = (one for one in anchor.traverse(include_text=True) if one.tag == "-text")
-        said = (one for one in texts if one.parent is None or one.parent.tag not in _UNSAID_TAGS)
-        text = " ".join(clean("".join(one.text() for one in said)).split())
+    text = _words(anchor, _UNSAID)
     if not text:
         picture = anchor.css_first("img[alt]:not([alt=''])") or anchor
         names = (picture.attributes.get("alt"), anchor.attributes.get("aria-label"))
@@ -681,8 +676,8 @@ def _text_of(node: LexborNode | None) -> str:
     return "" if node is None else node.text(deep=True)
 
 
-def _words(node: LexborNode) -> str:
-    return " ".join(clean(node.text(deep=True)).split())
+def _words(node: LexborNode, left_out: frozenset[str] = frozenset()) -> str:
+    return " ".join(clean(spaced_text(node, left_out)).split())
 
 
 def _title(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine.model.addresses import link_address
+from engine.pages.spaced_text import spaced_text
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -174,7 +175,7 @@ def fill_from_tree(raw: RawFacts, tree: LexborHTMLParser, base: str, charset: st
     raw.robots = _attribute(tree.css_first('meta[name="robots" i]'), "content")
     headings = tree.css("h1")
     raw.h1_count = len(headings)
-    raw.h1 = headings[0].text(deep=True)[: 8 * MAX_TEXT] if headings else ""
+    raw.h1 = spaced_text(headings[0])[: 8 * MAX_TEXT] if headings else ""
     raw.words = 0 if body is None else _words(body)
     images = tree.css("img")
     raw.images = len(images)

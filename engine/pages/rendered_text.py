@@ -502,6 +502,11 @@ _ENDS: Final = _BREAKING | {
     "q",
 }
 BLOCK_ENDS: Final = _BREAKING | {"table-row", "table-cell"}
+_OTHER_LINES: Final = {"br", "dialog", "option", "table-row-group"}
+# Elements that begin another line, or a cell, unless styles change them.
+LINE_TAGS: Final = frozenset(
+    name for name, kind in _DISPLAYS.items() if kind in BLOCK_ENDS | _OTHER_LINES
+)
 # Inline boxes; that of `q` is its quotation marks, which are no text.
 _BOXES: Final = frozenset({"inline-block", "select", "svg", "math", "q"})
 _CHANGEABLE: Final = frozenset(_STYLE_DISPLAYS.values()) | {"p", "q"}

@@ -9,6 +9,7 @@ import pytest
 from engine.egress.egress_policy import Policy
 from engine.model.addresses import Credentials
 from engine.model.errors import PageError
+from engine.pages.custom_fields import FieldRule
 from engine.pages.extract import extract_now
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import open_static
@@ -398,6 +399,50 @@ async def test_links_have_their_texts_seen_or_not(browsing: Making, pages: Pages
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions())
     assert page.link_texts == ["one link", "picture", "unseen", "label"]
+
+
+SPACED = {
+    "<h3>Title</h3><p>Text</p>": "Title Text",
+    "two<br>lines": "two lines",
+    "<b>w</b>ord<i>s</i>": "words",
+    "<div>a</div>b<ul><li>c<li>d</ul>e": "a b c d e",
+    "<table><tr><td>1<td>2</table>": "1 2",
+    "<svg><title>Icon</title></svg>Home": "Icon Home",
+    "a<script>var x</script><style>b{}</style>b": "ab",
+    "a<!-- note -->b": "ab",
+    "a&lt;b<wbr>c": "a<bc",
+}
+
+
+async def test_words_of_neighbouring_lines_are_kept_apart(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "".join(f"<a href=/{at}>{one}</a>\n" for at, one in enumerate(SPACED)) + (
+        "<h1>Big<br>news</h1><div class=card><div>left</div><div>right</div></div>"
+    )
+    rules = (FieldRule("card", ".card"),)
+    names = {f"{pages.url}/{at}": name for at, name in enumerate(SPACED.values())}
+    async with browsing(pages.url) as made, open_static(Policy.for_start(pages.url)) as static:
+        for fetcher in (made.fetcher, static):
+            page = await fetcher.fetch(pages.url, PageOptions(fields=rules))
+            taken = extract_now(page, "structured", rules=rules)
+            assert {link["href"]: link["text"] for link in taken.anchors} == names
+            assert isinstance(taken.content, dict)
+            assert {"level": 1, "text": "Big news"} in taken.content["headings"]
+            assert taken.facts is not None
+            assert taken.facts.h1.split() == ["Big", "news"]
+            assert taken.values == {"card": "left right"}
+
+
+async def test_links_are_named_with_the_spaces_of_their_styles(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = (
+        "<style>.rows { display: flex } .rows span { padding: 1em }</style>"
+        "<a class=rows href=/1><span>Name</span><span>Price</span></a>"
+        "<a href=/2><span>N</span><span>ame</span></a>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+    assert page.link_texts == ["Name Price", "Name"]
 
 
 async def test_same_origin_frames_are_merged(browsing: Making, pages: Pages) -> None:

@@ -14,6 +14,7 @@ from engine.pages.custom_fields import ADDRESSES, MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
 from engine.pages.meta_refresh import PATTERN
 from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES, RELS
+from engine.pages.spaced_text import APART
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -126,6 +127,7 @@ def extraction_options(
         "maxScriptChars": MAX_SCRIPT_CHARS,
         "maxTypes": MAX_TYPES,
         "rels": RELS,
+        "lines": sorted(APART),
         "refresh": PATTERN,
         "refusals": sorted(REFUSALS),
         "scroll": options.scroll,
