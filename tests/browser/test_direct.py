@@ -63,7 +63,7 @@ OWN: dict[str, str | Answer] = {
     "/rewrites": "<p>old</p><script>onload = () => { document.open();"
     " document.write('<title>new</title><p>written'); document.close() }</script>",
     "/worker": "<script>navigator.serviceWorker.register('/sw.js').then("
-    "() => document.body.append('registered'), () => document.body.append('refused'))</script>",
+    "() => document.body.append('registered'), e => document.body.append(`not ${e}`))</script>",
     "/leaves": "<script>onbeforeunload = () => 'stay'; onunload = () => alert(1)</script>left",
     "/looks": "<script>const at = (one) => matchMedia(one).matches; const shown = ["
     "innerWidth, innerHeight, screen.width, devicePixelRatio, document.hasFocus(),"
@@ -104,7 +104,7 @@ KNOWN = {
     **{path: title_of(1) for path in ("/static/1", "/js/1", "/static/1#top")},
     "/moves": "two",
     "/rewrites": "written",
-    "/worker": "refused",
+    "/worker": "not NotSupportedError: Failed to register",
     "/held": "answer",
     "/modules": "from a module",
     "/sandboxed": "in a sandbox",

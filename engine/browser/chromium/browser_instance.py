@@ -65,6 +65,14 @@ def _retrieve_error(closing: asyncio.Future[Any]) -> None:
         closing.exception()  # it closed with its browser
 
 
+# As in a browser whose user blocks them. Playwright's own script returns nothing, without an
+# error: pages that use their registration stop there.
+_NO_SERVICE_WORKERS: Final = """if (self.ServiceWorkerContainer) {
+  ServiceWorkerContainer.prototype.register = async () => {
+    const reason = "The user denied permission to use Service Worker.";
+    throw new DOMException(`Failed to register a ServiceWorker: ${reason}`, "NotSupportedError");
+  };
+}"""
 Opened = tuple["BrowserContext", "ProxyListener"]
 UNWANTED_S = 15.0  # for a context that no task waits for any more
 
@@ -120,6 +128,7 @@ async def _open(
     context.on("close", lambda _: chromium.end_listener(listener))
     if look.headers:
         await chromium.navigation_filter.add_headers(context, look.headers)
+    await context.add_init_script(_NO_SERVICE_WORKERS)
     if script:
         await context.add_init_script(script)
     return context, listener

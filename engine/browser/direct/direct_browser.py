@@ -1,7 +1,7 @@
 """A browser over the pipe, its contexts, and the settings of their tabs.
 
-Tabs and frames get the settings that Playwright gives them: focus, media, fonts, the size of the
-window, and no service workers. Windows that pages open are closed at once.
+Tabs and frames get the settings that Playwright gives them: focus, media, fonts, and the size of
+the window. Windows that pages open are closed at once.
 """
 
 from __future__ import annotations
@@ -34,11 +34,6 @@ _ATTACH: Final = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten":
 _PAGES: Final = {**_ATTACH, "filter": [{"type": "page"}]}
 # Chromium stops workers, too, and leaves them so where they are filtered out.
 _PARTS: Final = {**_ATTACH, "filter": [{"type": "iframe"}, {"type": "worker"}]}
-_NO_SERVICE_WORKERS: Final = (
-    "if (self.ServiceWorkerContainer)"
-    " ServiceWorkerContainer.prototype.register = async () => {"
-    " console.warn('Service Worker registration blocked by Playwright'); };"
-)
 _MEDIA: Final = {
     "media": "",
     "features": [
@@ -134,9 +129,10 @@ class DirectBrowser(Emitter):
         accept_downloads: bool,
         **shown: Any,
     ) -> DirectContext:
-        """Open a context with a fresh profile, without service workers and downloads; unbounded.
+        """Open a context with a fresh profile, without downloads; unbounded.
 
-        `shown` are Playwright's options of what it shows of itself.
+        Service workers are blocked by the script that `browser_instance.py` adds. `shown` are
+        Playwright's options of what it shows of itself.
         """
         assert service_workers == "block"
         assert not accept_downloads
@@ -239,7 +235,7 @@ class DirectContext(Emitter):
         self.id = context_id
         self._shown = shown
         self.pages: list[DirectPage] = []
-        self._scripts = [_NO_SERVICE_WORKERS]
+        self._scripts: list[str] = []
         self._attached: dict[str, Session] = {}  # by the target of a tab that is being opened
         self._opening = 0
 
