@@ -17,6 +17,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,19 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 LIMIT_S = 200.0  # catches what hangs; a crowded machine may take its time
 LONGEST = (
-    "hard/test_rigs.py",
-    "supervision/test_neighbours.py",
+    "agents/test_acting_on_elements.py",
+    "browser/test_consent.py",
+    "browser/test_displayed_content.py",
+    "browser/test_idle_pages.py",
+    "browser/test_loads.py",
     "browser/test_settling.py",
-    "work/test_concurrency.py",
-    "hostile/test_whole_site.py",
-    "work/test_click_links.py",
-    "commands/test_octask_run.py",
+    "commands/test_command_journeys.py",
+    "hard/test_rigs.py",
     "hostile/test_traps.py",
+    "hostile/test_whole_site.py",
+    "supervision/test_neighbours.py",
+    "work/test_click_links.py",
+    "work/test_concurrency.py",
 )
 SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
 
@@ -76,9 +82,17 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take minutes: at the end, other workers would wait for them."""
-    places = {TESTS / name: at for at, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+    """Mix the files, so that tests that wait run beside tests that compute.
+
+    Those that take minutes are in the first half: at the end, other workers would wait for them.
+    """
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[float, str]:
+    name = item.path.relative_to(TESTS).as_posix()
+    at = zlib.crc32(name.encode()) / 2**32
+    return at / 2 if name in LONGEST else at, name
 
 
 @pytest.hookimpl(tryfirst=True)
