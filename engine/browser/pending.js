@@ -514,7 +514,7 @@
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
     const connected = [...begun].filter((request) => request.isOn() && !request.isComplete);
-    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, stored, sections: showsSections(), outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
+    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, stored, sections: showsSections(), seen: newestSeen < Infinity, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);

@@ -198,6 +198,7 @@
     let light = 0; // letters outside of shadow roots at the last count
     let lettersBefore = null; // of those, displayed at the last look
     let revealsAt = 0; // when the next ones may be displayed
+    let setUntil = null; // when the last timer is due that was set since the page was at rest before
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
     // New frames without end hold no page up for longer than one.
@@ -391,8 +392,10 @@
         return wait(ask.settleMs - ended);
       }
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
-      // Little text, or an element that says so, is what a page shows until its content comes.
-      const mayCome = (said < THIN && hasCode()) || isBusy();
+      // Little text, or an element that says so, is what a page shows until its content comes. If
+      // such a page was at rest before, as before a click, only new text of it may be that.
+      const isNew = !told.seen || said !== told.first;
+      const mayCome = (said < THIN && hasCode() && isNew) || isBusy();
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if ((written || mayCome) && missing > 0) {
@@ -403,6 +406,8 @@
         computesAt ??= performance.now();
         if (performance.now() - computesAt < ask.computesMs) return wait(SOON_MS);
       }
+      if (ask.ownTimers && told.seen) setUntil ??= performance.now() + Math.max(...told.set.filter((ms) => ms < RENDERED_MS));
+      if (setUntil > performance.now()) return wait(LOOK_MS);
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
       const hidden = toReveal(told);

@@ -102,6 +102,18 @@ async def test_typing_into_what_a_page_made_a_field_of_itself(desk: Opening) -> 
         assert await made.script("document.getElementById('rich').innerText.trim()") == ""
 
 
+async def test_what_a_timer_of_an_action_brings_is_waited_for(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(
+            f"<p>{'word ' * 100}</p><input aria-label=City><ul></ul><script>let timer;"
+            "document.querySelector('input').oninput = () => { clearTimeout(timer); timer ="
+            " setTimeout(() => { document.querySelector('ul').innerHTML = '<li>Oslo' }, 400) }"
+            "</script>"
+        )
+        await made.do("type", "textbox", "City", "os")
+        assert await made.script("document.querySelector('ul').innerText") == "Oslo"
+
+
 async def test_a_long_text_is_put_in_whole(desk: Opening) -> None:
     async with desk() as made:
         await made.show(FORM)

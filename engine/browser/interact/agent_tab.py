@@ -217,6 +217,7 @@ class AgentTab:
                 pending=PENDING,
                 held=self._held.known,
                 written=written,
+                ownTimers=True,
                 waitFor=wait_for,
             )
             self._held.note(reply["held"])
