@@ -79,6 +79,11 @@ _ASSIGNED = re.compile(
     re.I,
 )
 
+# `https://example.com/reset-password: HTTP 404` is an address and what came of it.
+_IN_PATH = re.compile(r"https?://[^\s?#\"'<>]*/[^\s?#\"'<>/]*\Z", re.I)
+_AFTER_ADDRESS = re.compile(r"[\w-]*: ")
+_MAX_ADDRESS: Final = 2_048  # characters
+
 _CLOSED = re.compile(r"[\"'][\])]+(?=\s|\Z)")  # the end of a selector's attribute
 
 # Keys with a distinctive prefix, wherever they occur.
@@ -244,7 +249,7 @@ def text(given: str) -> str:
     if ":" in clean or "=" in clean or " " in clean:
         level = clean.casefold()
         if any(word in level for word in _HEADER_WORDS) and _LIKE_HEADER.search(clean):
-            clean = _HEADER.sub(_assigned, clean)
+            clean = _HEADER.sub(_header_value, clean)
         if any(word in level for word in _ASSIGNED_WORDS) and _LIKE_ASSIGNED.search(clean):
             clean = _without_assigned(clean)
     return clean
@@ -527,11 +532,23 @@ def _assigned(found: re.Match[str]) -> str:
     return found["lead"] + MARK
 
 
+def _header_value(found: re.Match[str]) -> str:
+    return found[0] if _ends_address(found) else _assigned(found)
+
+
+def _ends_address(found: re.Match[str]) -> bool:
+    """Return whether the name is the end of an address' path, with the next words behind it."""
+    if _AFTER_ADDRESS.fullmatch(found["lead"]) is None:
+        return False
+    at = found.start()
+    return _IN_PATH.search(found.string, max(0, at - _MAX_ADDRESS), at) is not None
+
+
 def _without_assigned(given: str) -> str:
     parts, kept = list[str](), 0
     at = 0
     while (found := _ASSIGNED.search(given, at)) is not None:
-        if _ends_quotation(given, found):
+        if _ends_quotation(given, found) or _ends_address(found):
             at = found.start("value") + 1
             continue
         parts += given[kept : found.start()], _assigned(found)

@@ -126,6 +126,13 @@ def test_an_address_loses_its_secrets_and_nothing_else(given_url: str, clean: st
         f"PASSWORD={SECRET} ./run",
         f"client-secret: {SECRET}",
         f"jwt eyJhbGciOiJI.{SECRET}.c2ln",
+        f"http://x.test/token:{SECRET}",
+        f"http://x.test/authorization: Bearer {SECRET}",
+        f"http://x.test/token:\n{SECRET}",
+        f"http://x.test/a password: {SECRET}",
+        f"http://x.test/a?token: {SECRET}",
+        f"http://x.test/reset-password: HTTP 404, token: {SECRET}",
+        f"db/password: {SECRET}",
     ],
 )
 def test_a_text_loses_what_looks_like_a_secret(line: str):
@@ -142,6 +149,11 @@ def test_a_text_loses_what_looks_like_a_secret(line: str):
         "input[name=password]",
         "Enter your password and go on",
         "3 tokens left",
+        "http://x.test/account/reset-password: HTTP 404",
+        "2 tries: https://x.test/auth/token: No answer",
+        "http://x.test/api-keys: blocked by robots.txt",
+        "http://x.test/cookie: HTTP 500",
+        "http://x.test/authorization: HTTP 404",
     ],
 )
 def test_a_text_without_secrets_stays_as_it_is(line: str):
