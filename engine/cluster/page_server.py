@@ -345,10 +345,6 @@ class _Session:
     def _open_policy(self) -> Policy:
         policy = _policy_of(self._terms)
         self._stack.enter_context(policy.blocked_requests.subscribed(self._refused.append))
-        if self._terms.budgets:
-            allowlist = DomainAllowlist(policy)
-            allowlist.narrow(self._terms.budgets)
-            return allowlist
         return policy
 
     def _opened(
@@ -448,7 +444,11 @@ def _policy_of(terms: Terms) -> Policy:
     # The engine checked them first. A check of each worker could be a later one, of a name that
     # leads into a private network meanwhile.
     policy.adopt({place: map(ip_address, held) for place, held in terms.held.items()})
-    return policy
+    if not terms.budgets:
+        return policy
+    allowlist = DomainAllowlist(policy)
+    allowlist.narrow(terms.budgets)
+    return allowlist
 
 
 def _refusals() -> deque[Refusal]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Protocol, TypeVar
 import msgspec
 
 from engine import budgets
-from engine.budgets import BudgetStatus, ToolCall
+from engine.budgets import BudgetStatus, Gauge, ToolCall
 from engine.budgets.envelopes import DurationMeter, apply, edge_events
 from engine.execution.folder_wait import FolderWait
 from engine.kinds.context import Clock, Scopes, Span, StopReason, UnitStopped
@@ -366,6 +366,13 @@ KEPT: Final = ("counters", "budget_status", "budget_exceeded", "recommended_next
 MEASURED: Final = ("lasted_ms", "lasted_at")  # under `engine`
 
 
+def _overrun(gauge: Gauge) -> str:
+    """`maxToolCalls: 5 of 4`; the name alone of a budget without a number."""
+    if gauge.limit is None:
+        return gauge.key
+    return f"{gauge.key}: {gauge.value:,} of {gauge.limit:,}"
+
+
 class BudgetObserver:
     """Observer that counts one task's budgets; only a task with a policy has one.
 
@@ -397,7 +404,9 @@ class BudgetObserver:
 
     def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         """Count a finished unit, and return the reason if the task has to end now."""
-        address = unit.get("final_url") or unit.get("url")
+        given = unit.get("args")  # of a command
+        opened = given.get("url") if isinstance(given, dict) else None
+        address = unit.get("final_url") or unit.get("url") or opened
         args = {"url": address} if isinstance(address, str) and address else {}
         ok, self._failed = units.failed <= self._failed, units.failed
         meta = self._record()
@@ -445,10 +454,7 @@ class BudgetObserver:
         if not (self._enforce and new.status == "exceeded"):
             return ""
         over = [gauge for gauge in new.gauges if gauge.level == "exceeded"]
-        told = (
-            f"{one.key}: {one.value:,}" + f" of {one.limit:,}" * bool(one.limit) for one in over
-        )
-        self.overrun = self.overrun or ", ".join(told)
+        self.overrun = self.overrun or ", ".join(map(_overrun, over))
         return "budget"
 
     def _record(self) -> dict[str, Any]:

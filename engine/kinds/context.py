@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 import msgspec
 
 from engine.budgets import DOMAINS
-from engine.egress.egress_policy import Policy, Refusal
+from engine.egress.egress_policy import DomainAllowlist, Policy, Refusal
 from engine.egress.upstream import check_proxy
 from engine.kinds.arguments import proxy_secrets
 from engine.ledger.machine import wall_ms
@@ -249,6 +249,20 @@ def reach(settings: Settings, *urls: str, proxy: ProxyChoice | None = None) -> P
         return Policy(None, proxy=upstream)
     first, *others = urls
     return Policy.for_start(first, named=others, proxy=upstream)
+
+
+def within_domains(policy: Policy, context: Context) -> Policy:
+    """Return the policy that allows only the `allowedDomains` of the task; itself without any."""
+    if DOMAINS not in context.budgets:
+        return policy
+    allowlist = DomainAllowlist(policy)
+    allowlist.narrow(context.budgets)
+    return allowlist
+
+
+def domains_of(context: Context) -> dict[str, Any]:
+    """Return the task's `allowedDomains` as budgets for a worker; empty without any."""
+    return {DOMAINS: context.budgets[DOMAINS]} if DOMAINS in context.budgets else {}
 
 
 def upstream_proxy(settings: Settings, asked: ProxyChoice | None) -> UpstreamProxy | None:

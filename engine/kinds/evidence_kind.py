@@ -59,7 +59,7 @@ from engine.kinds.cluster_use import (
     using_cluster,
 )
 from engine.kinds.consent_use import DISMISS_CONSENT, consent_rules_for
-from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.context import Context, UnitStopped, domains_of, reach, telling, within_domains
 from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, defaults_of
@@ -401,7 +401,8 @@ async def _on_cluster(
     def terms(held: Mapping[str, tuple[str, ...]]) -> Terms:
         from engine.cluster.page_records import Terms
 
-        return Terms(start=url, held=dict(held), look=args.look)
+        budgets = domains_of(context)
+        return Terms(start=url, held=dict(held), look=args.look, budgets=budgets)
 
     policy = reach(tools.settings, url, proxy=args.proxy)
     wish = Wish(args.cluster, _cluster_problems(args, tools.settings), terms, most_local=1)
@@ -442,7 +443,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
         async with _held(args.tab or "", tools).locked(OPEN_S) as tab:
             yield tab
         return
-    policy = reach(tools.settings, args.url, proxy=args.proxy)
+    policy = within_domains(reach(tools.settings, args.url, proxy=args.proxy), context)
     async with (
         using_profile(args.profile, context, tools) as sign_in,
         tools.browser.instance(

@@ -36,7 +36,7 @@ from engine.kinds.arguments import (
     text,
     web_address,
 )
-from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.context import Context, UnitStopped, reach, telling, within_domains
 from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.remote_browser_use import REMOTE_BROWSER, remote_place
@@ -463,6 +463,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             yield _living(tools)
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()), proxy=args.proxy)
+        policy = within_domains(policy, context)
         async with using_profile(args.profile, context, tools) as sign_in:
             secrets = (*_secrets(args), *secrets_of(sign_in, policy))
             options = InstanceOptions(

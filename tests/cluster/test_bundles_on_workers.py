@@ -162,6 +162,22 @@ async def test_a_page_that_does_not_open_fails_as_it_does_here(tmp_path: Path) -
     assert failed[0][0] == "page_error"
 
 
+async def test_a_worker_opens_no_page_outside_of_the_allowed_domains(tmp_path: Path) -> None:
+    context = MemoryContext()
+    context.budgets = {"allowedDomains": ["elsewhere.test"]}
+    hits: list[str] = []
+
+    def noted(asked: Request) -> Answer:
+        hits.append(asked.path)
+        return shop(asked)
+
+    async with cluster() as workers, bundling(tmp_path) as take:
+        await workers.add("one")
+        with served(noted) as url, pytest.raises(TaskFailed, match="allowed domains"):
+            await take(url, workers.address, context, **DOM)
+    assert hits == []
+
+
 async def hangs_up(_: dict[str, Any]) -> bytes | None:
     return None
 

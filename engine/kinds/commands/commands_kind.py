@@ -30,7 +30,15 @@ from engine.kinds.commands.command_document import (
     finished,
     new_task_id,
 )
-from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling, upstream_proxy
+from engine.kinds.context import (
+    FROM_OUTSIDE,
+    Clock,
+    Context,
+    UnitStopped,
+    telling,
+    upstream_proxy,
+    within_domains,
+)
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.remote_browser_use import remote_place
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
@@ -158,7 +166,7 @@ class _CommandRun:
         hidden = [value for value, _ in self._plan.secrets]
         stage = Stage(
             self._tools.instances,
-            policy,
+            within_domains(policy, self._context),
             self._context.artifact,
             uploads=Uploads(settings.allow_files),
             hidden=hidden,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine.budgets import DOMAINS
 from engine.cluster.cluster_address import ClusterAddress
 from engine.egress.egress_policy import Policy, place_of
 from engine.kinds.cluster_use import (
@@ -17,7 +16,7 @@ from engine.kinds.cluster_use import (
     unserved,
     using_cluster,
 )
-from engine.kinds.context import Context
+from engine.kinds.context import Context, domains_of
 from engine.kinds.crawl.browser_connection import is_direct
 from engine.kinds.crawl.concurrency import AUTO
 from engine.kinds.crawl.crawl_args import CrawlArgs
@@ -71,7 +70,7 @@ def crawling_cluster(
             start=args.url,
             named=tuple(f"http://{place_of(one)}" for one in named),  # without path and query
             held=dict(held),
-            budgets=_domains(context.budgets),
+            budgets=domains_of(context),
             look=args.look,
             both=args.engine == "auto",
             block_resources=args.block_resources,
@@ -82,7 +81,3 @@ def crawling_cluster(
 
     wish = Wish(args.cluster, cluster_problems(args, tools.settings), terms)
     return using_cluster(wish, context, tools, policy)
-
-
-def _domains(budgets: Mapping[str, Any]) -> dict[str, Any]:
-    return {DOMAINS: budgets[DOMAINS]} if DOMAINS in budgets else {}

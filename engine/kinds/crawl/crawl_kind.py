@@ -12,10 +12,9 @@ from engine.archive.task_archive import FILE_NAME, TaskArchive
 from engine.archive.warc_members import whole_size
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.consent_rules import ConsentRules
-from engine.budgets import DOMAINS
-from engine.egress.egress_policy import DomainAllowlist, Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.consent_use import consent_rules_for
-from engine.kinds.context import Context, reach, telling
+from engine.kinds.context import Context, reach, telling, within_domains
 from engine.kinds.crawl.browser_connection import (
     UsedConnection,
     expect_connection,
@@ -97,10 +96,7 @@ def fetchers(
     `used` gets the connection to it.
     """
     context = used.context
-    if DOMAINS in context.budgets:
-        allowlist = DomainAllowlist(policy)
-        allowlist.narrow(context.budgets)
-        policy = allowlist
+    policy = within_domains(policy, context)
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
         both, clock, look = args.engine == "auto", context.monotonic, args.look

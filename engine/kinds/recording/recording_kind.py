@@ -38,7 +38,7 @@ from engine.kinds.arguments import (
     web_address,
     whole,
 )
-from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.context import Context, UnitStopped, reach, telling, within_domains
 from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.recording.recording_actions import Action, Masks, Scribe
@@ -349,7 +349,7 @@ CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes in t
 
 
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
-    policy = reach(tools.settings, args.url, proxy=args.proxy)
+    policy = within_domains(reach(tools.settings, args.url, proxy=args.proxy), context)
     try:
         async with (
             telling(context, policy),
