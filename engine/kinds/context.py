@@ -11,12 +11,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, BinaryIO, Literal, Protocol
 
 import msgspec
 
 from engine.budgets import DOMAINS
-from engine.egress.egress_policy import DomainAllowlist, Policy, Refusal
+from engine.egress.egress_policy import DomainAllowlist, Policy, Refusal, place_of
+from engine.egress.public_addresses import literal
 from engine.egress.upstream import check_proxy
 from engine.kinds.arguments import proxy_secrets
 from engine.ledger.machine import wall_ms
@@ -249,6 +251,19 @@ def reach(settings: Settings, *urls: str, proxy: ProxyChoice | None = None) -> P
         return Policy(None, proxy=upstream)
     first, *others = urls
     return Policy.for_start(first, named=others, proxy=upstream)
+
+
+def written_places(urls: Iterable[str]) -> tuple[str, ...]:
+    """Return an address of each place among `urls` that is an IP address or `localhost`.
+
+    Other names are subject to the general rule, because their resolution may change.
+
+    Raises:
+        AddressBlocked: one of them is not an http or https address.
+    """
+    places = dict.fromkeys(map(place_of, urls))
+    is_written = [one.host == "localhost" or literal(one.host) is not None for one in places]
+    return tuple(f"http://{one}" for one in compress(places, is_written))
 
 
 def within_domains(policy: Policy, context: Context) -> Policy:

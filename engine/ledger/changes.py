@@ -23,7 +23,8 @@ BULK_INCOMPLETE: Final = "bulk_incomplete"  # error code of a crawl that its con
 BUDGET_EXCEEDED: Final = "BUDGET_EXCEEDED"  # error code of a crawl started with "end on budget"
 # Error codes that a force overrules.
 OVERRULED: Final = frozenset({BULK_INCOMPLETE, BUDGET_EXCEEDED})
-RERUN_CAP: Final = 256 * 1024  # bytes; larger arguments are not kept for a re-run
+# Bytes; larger arguments are not kept for a re-run. The record may have 1 MiB, in indented lines.
+RERUN_CAP: Final = 640 * 1024
 
 
 def derived_id(kind: str, args: dict[str, Any], nonce: str, created_at: int) -> str:

@@ -20,7 +20,7 @@ from engine.model.display import elide_right
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import plain_id
-from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView
+from engine.model.records import ENVELOPE, TASK_RUN, EngineFields, TaskId, TaskRecord, TaskView
 from engine.model.redact import MARK
 from engine.results.units import Unit, UnitState
 from engine.service.admission import MAX_NAME, NO_TERMS, Terms
@@ -135,10 +135,7 @@ def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> A
         rest += [value for name, value in args.items() if name not in _LEFT_OUT]
     else:
         rest.append(args)
-    if engine.withheld or holds_mark(rest):
-        raise RequestHidden(record, "something in it was secret and was not written down")
-    if args.get("_truncated") is True:
-        raise RequestCut(record, "its arguments were too long to be kept")
+    _expect_whole(record, engine, args, rest)
     if record.kind == COMMANDS and engine.metadata is not None:
         args = {**args, "metadata": engine.metadata}  # part of the task's own document
     if record.kind == ENVELOPE:
@@ -152,6 +149,20 @@ def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> A
         metadata=engine.metadata,
     )
     return Asked(record.kind, dict(args), engine.name, terms)
+
+
+def _expect_whole(
+    record: TaskRecord, engine: EngineFields, args: Mapping[str, Any], rest: list[Any]
+) -> None:
+    is_marked = holds_mark(rest)
+    if record.kind == COMMANDS and engine.withheld and engine.metadata is None and not is_marked:
+        # Nothing else of a command task is left out without a mark.
+        reason = "its metadata, larger than 64 KiB or with integers above 2^53, was not kept"
+        raise RequestCut(record, reason)
+    if engine.withheld or is_marked:
+        raise RequestHidden(record, "something in it was secret and was not written down")
+    if args.get("_truncated") is True:
+        raise RequestCut(record, "its arguments were too long to be kept")
 
 
 def completed(

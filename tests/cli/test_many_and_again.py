@@ -244,11 +244,18 @@ def test_a_request_with_a_secret_has_no_rerun(octask: Octask, site: Any, more: l
 def test_foreign_or_truncated_requests_have_no_rerun(octask: Octask, tasks: Tasks) -> None:
     error = json.loads(octask("rerun", FOREIGN, "--json", code=1))["error"]
     assert error["code"] == "request_unknown"
-    huge = [f"http://x.test/{number}/*" for number in range(20_000)]
+    huge = [f"http://x.test/{number}/*" for number in range(40_000)]
     cut = tasks.ledger.create("crawl", {"url": "http://x.test/", "exclude_patterns": huge})
     error = json.loads(octask("rerun", cut.task_id, "--json", code=1))["error"]
     assert error["code"] == "request_cut"
     assert "no task" in octask("rerun", "00000000000000ee", code=4)
+
+
+def test_a_list_of_thousands_of_addresses_is_repeated_whole(octask: Octask, tasks: Tasks) -> None:
+    urls = [f"http://x.test/{'long-name/' * 7}{number}" for number in range(5_000)]
+    made = tasks.ledger.create("crawl", {"url": "http://x.test/", "urls": urls})
+    kept = json.loads(octask("get", made.task_id, "--json"))
+    assert kept["engine"]["args"]["urls"] == urls
 
 
 def test_a_long_request_that_was_kept_whole_is_repeated_whole(octask: Octask, site: Any) -> None:

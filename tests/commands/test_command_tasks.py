@@ -18,7 +18,7 @@ from engine.kinds.spec import Tools
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
 from engine.sample.site import Answer
 from engine.service.engine import Engine
-from engine.service.rerun import RequestHidden, TypedTextMissing, asked
+from engine.service.rerun import RequestCut, TypedTextMissing, asked
 from engine.verbs.verb_table import VERBS
 from fixtures.site.site import Site
 from tests.commands.command_states import FOREVER, instance_options, running, states
@@ -132,7 +132,7 @@ async def test_a_rerun_keeps_metadata_unless_values_are_missing(opened: Opening)
         assert (await booth.look(again.task_id))["metadata"] == {"a": 1.5}
         with pytest.raises(TypedTextMissing):
             asked(typing)
-        with pytest.raises(RequestHidden):
+        with pytest.raises(RequestCut, match="integers above"):
             asked(rounded)
 
 

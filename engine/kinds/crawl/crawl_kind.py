@@ -14,7 +14,7 @@ from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.consent_rules import ConsentRules
 from engine.egress.egress_policy import Policy
 from engine.kinds.consent_use import consent_rules_for
-from engine.kinds.context import Context, reach, telling, within_domains
+from engine.kinds.context import Context, reach, telling, within_domains, written_places
 from engine.kinds.crawl.browser_connection import (
     UsedConnection,
     expect_connection,
@@ -146,7 +146,8 @@ def _parse_here(given: Mapping[str, Any], tools: Tools) -> CrawlArgs:
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     consent = await consent_rules_for(dismiss=args.dismiss_consent)
-    policy = reach(tools.settings, args.url, proxy=args.proxy)
+    named = written_places(args.urls)
+    policy = reach(tools.settings, args.url, *named, proxy=args.proxy)
     async with telling(context, policy), using_profile(args.profile, context, tools) as sign_in:
         args = with_secrets(args, sign_in, policy)
         archive = await open_archive(args, context, sign_in)
@@ -154,7 +155,7 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
         open_fetcher = fetchers(
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
-        async with crawling_cluster(args, context, tools, policy) as workers:
+        async with crawling_cluster(args, context, tools, policy, named) as workers:
             outcome = await crawl(args, context, open_fetcher, sign_in, workers)
     head = used.add_to(with_archive({"summary": outcome.summary()}, archive))
     expect_hosts(outcome, context, head)

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from engine.egress.egress_policy import place_of
-from engine.egress.public_addresses import literal
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     Argument,
@@ -30,7 +28,7 @@ from engine.kinds.arguments import (
     web_address,
 )
 from engine.kinds.consent_use import consent_rules_for
-from engine.kinds.context import Context, reach, telling
+from engine.kinds.context import Context, reach, telling, written_places
 from engine.kinds.crawl.browser_connection import (
     UsedConnection,
     expect_connection,
@@ -501,7 +499,8 @@ def _parse_here(given: Mapping[str, Any], tools: Tools) -> SitemapArgs:
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
     consent = await consent_rules_for(dismiss=args.pages.dismiss_consent)
-    policy = reach(tools.settings, args.pages.url, *_named_private(args), proxy=args.pages.proxy)
+    named = written_places([] if args.sitemap_url is None else [args.sitemap_url])
+    policy = reach(tools.settings, args.pages.url, *named, proxy=args.pages.proxy)
     profile = args.pages.profile
     async with telling(context, policy), using_profile(profile, context, tools) as sign_in:
         args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in, policy))
@@ -510,23 +509,12 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
         open_fetcher = fetchers(
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
-        named = _named_private(args)
         async with crawling_cluster(args.pages, context, tools, policy, named) as workers:
             outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in, workers)
     told = used.add_to(with_archive(head(outcome, found), archive))
     expect_hosts(outcome, context, told)
     expect_a_page(outcome, context)
     return told
-
-
-def _named_private(args: SitemapArgs) -> tuple[str, ...]:
-    """Return the sitemap's own address if its host is an IP address.
-
-    A host name is subject to the general rule, because its resolution may change.
-    """
-    if args.sitemap_url is None:
-        return ()
-    return (args.sitemap_url,) if literal(place_of(args.sitemap_url).host) is not None else ()
 
 
 def _partial(
