@@ -80,6 +80,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.proxies",
         "model.records",
         "model.redact",
+        "model.typed_address",
         "model.addresses",
         "profiles.profile",
         "query",

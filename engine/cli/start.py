@@ -49,6 +49,7 @@ from engine.model.errors import (
 )
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
+from engine.model.typed_address import complete
 from engine.service.admission import Terms, admit, check_envelope
 from engine.service.forms import Input, inputs, kind_forms
 from engine.service.worker_process import detach
@@ -446,7 +447,7 @@ def gather(
     problems.extend(literal_secrets(options.get("headers")))  # others can read a command line
     args = with_proxy(args, given_options(options))
     if url is not None:
-        args["url"] = url
+        args["url"] = complete(url)
     return args
 
 

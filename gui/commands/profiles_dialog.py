@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from engine.model.display import display
 from engine.model.errors import EngineError, Problem
 from engine.model.records import Unreadable
+from engine.model.typed_address import complete
 from engine.profiles.profile import Profile, ProfileRequest, profile_name
 from engine.service.engine import Engine
 from engine.service.profiles import OpenSignIn
@@ -27,7 +28,6 @@ from engine.text import words
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.i18n import language
-from gui.start.address import complete
 from gui.style.accessibility import InOrder
 from gui.style.banners import Banner
 from gui.style.editors import Patterns

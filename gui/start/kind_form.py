@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QVBox
 
 from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
+from engine.model.typed_address import complete
 from engine.service.forms import Input, form_fields, inputs, kind_forms
 from engine.text.words import count, kind_name
-from gui.start.address import complete
 from gui.start.field import Field, Fold, choice, grid_of, number, number_or_none, number_or_word
 from gui.style.editors import Patterns, Prose, Seconds, SecretLine, Several
 

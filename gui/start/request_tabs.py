@@ -22,13 +22,13 @@ from engine.model.display import display, elide_right
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.kind_traits import traits_of
 from engine.model.redact import MARK
+from engine.model.typed_address import address_in
 from engine.service.drafts import TERMS, read, text_of
 from engine.service.forms import COMMANDS, MOST, AddressList, Sorting
 from engine.service.rerun import Asked
 from engine.text.messages import retold
 from engine.text.words import count
 from gui.engine_link.scheduling import Debounce, SlicedWork
-from gui.start.address import address_in
 from gui.start.field import choice
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm

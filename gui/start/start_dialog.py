@@ -19,13 +19,13 @@ from PySide6.QtWidgets import (
 
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.records import TaskRecord
+from engine.model.typed_address import complete
 from engine.service.drafts import lacks
 from engine.service.forms import COMMANDS
 from engine.service.rerun import Asked
 from engine.text.words import count
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
-from gui.start.address import complete
 from gui.start.command_form import PATH as VARIABLES
 from gui.start.command_form import CommandForm
 from gui.start.field import Field

@@ -18,6 +18,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.model.status import moment
+from engine.model.typed_address import address_in
 from engine.profiles.profile import Profile
 from engine.service.engine import Engine
 from engine.service.feed import Batch
@@ -26,7 +27,6 @@ from engine.service.rerun import Asked, CannotRepeat, known
 from engine.text.words import count, span, unit_word
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
-from gui.start.address import address_in
 from gui.style.questions import documents
 
 if TYPE_CHECKING:

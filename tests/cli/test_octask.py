@@ -21,6 +21,13 @@ from tests.support.task_folders import write_meta
 from tests.support.written_files import contents
 
 
+def test_an_address_needs_no_scheme(octask: Octask, site: Any) -> None:
+    typed = site.url.removeprefix("http://")
+    octask("start", "crawl", typed, "--engine", "static", "--max-pages", "1", "--delay-ms", "0")
+    assert octask.tasks()[0]["args_summary"]["url"] == site.url
+    assert "must look like https://" in octask("start", "crawl", "no address", code=2)
+
+
 def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, site: Any) -> None:
     said = octask("start", "crawl", site.url, *FAST, "--max-pages", "3")
     assert "Started " in said

@@ -16,9 +16,9 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 import gui
 from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
+from engine.model.typed_address import address_in, complete
 from engine.service.stop_plan import REACHED, fate
 from gui.commands.task_requests import CancelDialog, plan_cancel
-from gui.start.address import address_in, complete
 from gui.start.start_dialog import StartDialog
 from gui.style.questions import Question
 from gui.style.tables import PlainHeader
