@@ -265,9 +265,10 @@ def redact_content(hint: str) -> Argument:
     return Argument(flag, form, help="Redact keys of services in page content.")
 
 
+WAIT_FOR_FORM = FormField("Wait for selector", "loading", editor="line", shade="main article")
 WAIT_FOR = Argument(
     optional(text),
-    FormField("Wait for selector", "loading", editor="line", shade="main article"),
+    WAIT_FOR_FORM,
     help="Wait until an element matches this CSS selector.",
 )
 PAGE_TIMEOUT = Argument(

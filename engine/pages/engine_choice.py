@@ -344,6 +344,8 @@ class Loader:
             if failed.kind in _FINAL:
                 raise
             return _unknown(url)
+        if _is_failed(fetched) and self._options.screenshot == "failed":
+            return _unknown(url)  # only a browser can show what it looks like
         if _is_final(fetched):
             fetched.needs_browser = False
         elif not fetched.needs_browser:
@@ -423,6 +425,12 @@ class Loader:
 def _unknown(url: str) -> Fetched:
     """Return the empty static result of a page that only the browser can load."""
     return Fetched(url, url, 0, engine="static", needs_browser=True)
+
+
+def _is_failed(fetched: Fetched) -> bool:
+    """Return whether the site answered with an error and a page that tells of it."""
+    page = is_html(fetched.content_type) or is_text(fetched.content_type)
+    return page and fetched.status >= 400
 
 
 def _is_final(fetched: Fetched) -> bool:

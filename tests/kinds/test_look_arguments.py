@@ -186,3 +186,27 @@ def test_only_names_and_references_are_stored(given: str, kept: str) -> None:
     stored = redact.value({"args": {"headers": [given]}})
     assert stored == {"args": {"headers": [kept]}}
     assert redact.value(stored) == stored
+
+
+@pytest.mark.parametrize("parse", [parse_crawl, parse_sitemap])
+@pytest.mark.parametrize(
+    ("engine", "given", "refused"),
+    [
+        ("static", {"screenshot": "failed"}, ["screenshot"]),
+        ("static", {"screenshot": "all", "wait_for": "#a"}, ["wait_for", "screenshot"]),
+        ("static", {"scroll": True}, ["scroll"]),
+        ("auto", {"wait_for": "#a"}, ["wait_for"]),
+        ("auto", {"screenshot": "failed"}, []),
+        ("static", {"screenshot": "none", "wait_for": None, "scroll": False}, []),
+        ("browser", {"screenshot": "all", "wait_for": "#a"}, []),
+    ],
+)
+def test_an_engine_refuses_what_only_a_browser_can_do(
+    parse: Any, engine: str, given: dict[str, Any], refused: list[str]
+) -> None:
+    found: list[tuple[str, str, str]] = []
+    try:
+        parse({"url": URL, "engine": engine, **given})
+    except InvalidArguments as error:
+        found = [(one.path, one.code, one.message) for one in error.problems]
+    assert found == [(name, "not_together", "needs the browser engine") for name in refused]

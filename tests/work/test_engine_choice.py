@@ -278,6 +278,20 @@ def test_a_page_that_sends_its_readers_on_at_once_is_known(content: str, to: str
     assert refresh_of(f"<noscript><meta http-equiv=refresh content={quote}{content}{quote}>") == ""
 
 
+@pytest.mark.parametrize(
+    ("screenshot", "status", "by_browser"),
+    [("all", 200, 60), ("failed", 404, 1), ("none", 404, 0)],
+)
+async def test_a_page_that_is_to_be_pictured_is_loaded_by_the_browser(
+    screenshot: str, status: int, by_browser: int
+) -> None:
+    ends = Both(lambda path: page(path, ""), plain=lambda path: page(path, ""), status=status)
+    start = "/a/0" if status == 200 else "/a/9"
+    _, pages = await crawled(ends, start, screenshot=screenshot, max_pages=60)
+    assert sum(one["engine_used"] == "browser" for one in pages) == by_browser
+    assert (ends.hits["static"].total() == 0) == (screenshot == "all")
+
+
 async def test_the_static_engine_follows_a_page_that_sends_its_readers_on(site: Any) -> None:
     site.answers["/old"] = Answer(b'<meta http-equiv=refresh content="0; url=/static/1">')
     site.answers["/round"] = Answer(b'<meta http-equiv=refresh content="0; url=/turn">')

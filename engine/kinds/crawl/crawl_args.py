@@ -15,6 +15,7 @@ from engine.kinds.arguments import (
     PAGE_TIMEOUT,
     PROXY,
     WAIT_FOR,
+    WAIT_FOR_FORM,
     Argument,
     FormField,
     OneOf,
@@ -42,7 +43,7 @@ from engine.kinds.consent_use import DISMISS_CONSENT
 from engine.kinds.crawl.concurrency import AUTO, Given
 from engine.kinds.crawl.concurrency_rule import MOST, START
 from engine.kinds.crawl.signed_out import PASSWORD_FIELD
-from engine.kinds.look_arguments import LOOK, look_from, look_problems
+from engine.kinds.look_arguments import LOOK, NEEDS_BROWSER, look_from, look_problems
 from engine.kinds.profile_use import PROFILE
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
@@ -167,11 +168,13 @@ class CrawlArgs(msgspec.Struct, frozen=True):
 
 
 def engine_with(fields: dict[str, Any]) -> None:
-    """Choose the browser engine for `auto` with a profile.
+    """Choose the browser engine for `auto` with a profile, and with a screenshot of every page.
 
-    Two engines would renew one session against each other.
+    Two engines would renew one session against each other, and only a browser takes screenshots.
     """
-    if fields.get("profile") and fields.get("engine") == "auto":
+    if fields.get("engine") != "auto":
+        return
+    if fields.get("profile") or fields.get("screenshot") == "all":
         fields["engine"] = "browser"
 
 
@@ -192,6 +195,7 @@ def custom_fields(given: object) -> tuple[FieldRule, ...]:
 _engine = OneOf(("browser", "static", "auto"), {"cdp": "browser"})
 _PAGES = whole(1, 1_000_000)
 _DEPTH = whole(0, 100)
+WAIT_FOR_HINT = "A page is read as soon as it matches. Needs the browser engine."
 # The options of each page, shared by all kinds that load pages.
 PAGE_ARGUMENTS: Table = {
     "max_pages": Argument(
@@ -282,6 +286,7 @@ PAGE_ARGUMENTS: Table = {
         FormField(
             "Screenshots",
             "content",
+            hint="Needs a browser; the static engine has none.",
             options=(("none", "None"), ("failed", "Of failed pages"), ("all", "Of every page")),
         ),
         help="Pages to take screenshots of.",
@@ -311,7 +316,7 @@ PAGE_ARGUMENTS: Table = {
         FormField("Keep each page's links", "content"),
         help="Keep a list of each page's links.",
     ),
-    "wait_for": WAIT_FOR,
+    "wait_for": WAIT_FOR._replace(form=WAIT_FOR_FORM._replace(hint=WAIT_FOR_HINT)),
     "scroll": Argument(
         flag,
         FormField(
@@ -488,13 +493,18 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
 
 
 def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
-    """Return the problems of loading more without the browser engine."""
-    if fields.get("engine", "browser") == "browser":
+    """Return the problems of arguments that only a browser serves, without the browser engine.
+
+    `auto` takes its screenshots with the browser.
+    """
+    engine = fields.get("engine", "browser")
+    if engine == "browser":
         return []
-    needs = "needs the browser engine"
-    wanted = ("scroll", "load_more", "click_links", "dismiss_consent")
+    wanted = ("scroll", "load_more", "click_links", "dismiss_consent", "wait_for")
     names = [name for name in wanted if fields.get(name)]
-    return [Problem(name, "not_together", needs) for name in names]
+    if engine == "static" and fields.get("screenshot", "none") != "none":
+        names.append("screenshot")
+    return [Problem(name, "not_together", NEEDS_BROWSER) for name in names]
 
 
 def archive_problems(fields: dict[str, Any]) -> list[Problem]:
