@@ -23,7 +23,6 @@ from starlette.websockets import WebSocket
 
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.errors import EngineError, InvalidArguments, Problem, ResultMissing
-from engine.model.records import TaskRecord
 from engine.server import event_streams, openapi
 from engine.server.access import MOST_BYTES, Access, Guard
 from engine.server.access_file import AccessFile
@@ -55,7 +54,7 @@ from engine.server.websocket_messages import Messages
 from engine.service.admission import client_name
 from engine.service.engine import Engine
 from engine.service.stop_plan import Stopped
-from engine.verbs.json_answers import answer_data, tasks_data
+from engine.verbs.json_answers import Data, answer_data, tasks_data, view_data
 from engine.verbs.model import CALLER, Caller, Verb
 from engine.verbs.program_verbs import events_data, read_file, settled
 from engine.verbs.verb_table import VERBS
@@ -163,9 +162,11 @@ class HttpApp:
         else:
             data = await answer_data(self._engine, route.verb.name, answer)
         if route is CANCEL:
-            return _cancelled(answer.refused, data)
+            return await self._cancelled(answer.refused, data)
         if route.created:
-            return json_response(data, 201, {"Location": location(route, data)})
+            headers = {"Location": location(route, data)}
+            data = await self._shown(data) if route is START else data
+            return json_response(data, 201, headers)
         return await asyncio.to_thread(json_response, data)  # some have megabytes
 
     def _call(self, request: Request, verb: Verb, given: Mapping[str, Any]) -> Awaitable[Any]:
@@ -180,17 +181,33 @@ class HttpApp:
             return await self._answer(request, START)
         START.given(None, _query(request, START), {})  # refuses a query
         data = await self._call(request, VERBS["submit"], {"task": body})
-        return json_response(data, 201, {"Location": f"/tasks/{data['task']['id']}"})
+        task_id = data["task"]["id"]
+        data["meta"] = view_data(await self._engine.tasks.get(task_id))
+        return json_response(data, 201, {"Location": f"/tasks/{task_id}"})
 
     async def _task(self, request: Request) -> Response:
-        """Show a task; a command task in the shape of seed 002, with its record under `meta`."""
         given = TASK.given(_id(request), _query(request, TASK), await _body(request))
-        data = await self._call(request, TASK.verb, given)
-        entry = (await self._engine.tasks.get(given["task_id"])).entry
-        if isinstance(entry, TaskRecord) and entry.kind == COMMANDS_TRAITS.name:
-            task = await self._engine.tasks.command_task(given["task_id"])
-            data = {"task": task, "meta": data}
+        data = await self._shown(await self._call(request, TASK.verb, given))
         return await asyncio.to_thread(json_response, data)
+
+    async def _cancelled(
+        self, refused: tuple[EngineError, ...], data: Mapping[str, Any]
+    ) -> Response:
+        """Answer the cancel of one task: the task, or why it was refused."""
+        if refused:
+            return error_response(refused[0])
+        shown = await self._shown(data["tasks"][0])
+        return await asyncio.to_thread(json_response, shown)
+
+    async def _shown(self, data: Data) -> Data:
+        """Return a task as this face shows it, from its record.
+
+        A command task has the shape of seed 002, with its record under `meta`.
+        """
+        if data.get("kind") != COMMANDS_TRAITS.name:
+            return data
+        task = await self._engine.tasks.command_task(data["task_id"])
+        return {"task": task, "meta": data}
 
     async def _events(self, request: Request) -> Response:
         task_id, headers = _id(request), request.headers
@@ -289,13 +306,6 @@ def _client(request: Request | WebSocket) -> str | None:
 
 def _prefers_json(accept: str) -> bool:
     return "application/json" in accept and event_streams.SSE_TYPE not in accept
-
-
-def _cancelled(refused: tuple[EngineError, ...], data: Mapping[str, Any]) -> Response:
-    """Answer the cancel of one task: its record, or why it was refused."""
-    if refused:
-        return error_response(refused[0])
-    return json_response(data["tasks"][0])
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

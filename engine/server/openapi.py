@@ -157,10 +157,10 @@ def _errors(codes: list[int] | tuple[int, ...]) -> Doc:
 def _answer_schema(route: HttpRoute) -> Schema:
     if route is LIST:
         return {"$ref": _REF.format(name="TaskList")}
-    if route is TASK or route is START:
+    if route in (TASK, START, CANCEL):
         return {"anyOf": [{"$ref": _REF.format(name=name)} for name in ("Task", "CommandTask")]}
     one = {"wait", "rerun", "retry", "update", "finish"}
-    if route is CANCEL or route.verb.name in one:
+    if route.verb.name in one:
         return {"$ref": _REF.format(name="Task")}
     if route.verb.name == "status":
         return {"$ref": _REF.format(name="CommandTask")}

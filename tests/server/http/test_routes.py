@@ -247,8 +247,10 @@ async def test_a_command_task_answers_as_the_seed_says(serving: Serving) -> None
             client.url + "/tasks", json=given, headers=client.auth
         ) as made:
             assert made.status == 201
-            submitted = (await made.json())["task"]
+            told = await made.json()
+            submitted = told["task"]
             assert made.headers["Location"] == f"/tasks/{submitted['id']}"
+            assert told["meta"]["engine"]["command_task_id"] == submitted["id"]
         assert submitted["id"].startswith("task_")
         assert submitted["metadata"] == {"requestId": "r-1"}
         shown = await client.get(f"/tasks/{submitted['id']}")
@@ -257,7 +259,13 @@ async def test_a_command_task_answers_as_the_seed_says(serving: Serving) -> None
         assert shown["meta"]["kind"] == "commands"
         state = await client.get(f"/tasks/{shown['meta']['task_id']}/commands?results=false")
         assert state["task"]["id"] == submitted["id"]
-        await client.call("DELETE", f"/tasks/{submitted['id']}")
+        _, stopped = await client.call("DELETE", f"/tasks/{submitted['id']}")
+        assert stopped["task"]["id"] == submitted["id"]
+        assert stopped["meta"]["task_id"] == shown["meta"]["task_id"]
+        started = await client.post("/tasks", {"kind": "commands", "args": given}, 201)
+        assert started["task"]["metadata"] == {"requestId": "r-1"}
+        assert started["meta"]["kind"] == "commands"
+        await client.call("DELETE", f"/tasks/{started['task']['id']}")
 
 
 async def test_all_mistakes_of_a_command_task_are_named_and_nothing_is_written(
