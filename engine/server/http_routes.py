@@ -81,8 +81,8 @@ class HttpRoute:
                 problems.append(Problem(str(name)[:200], "unknown_argument", message))
             elif name not in found:
                 found[name] = value
-            elif params[name].shape in ("many", "items") and isinstance(value, list):
-                found[name] = [*found[name], *value]
+            elif params[name].shape in ("many", "items") and isinstance(value, list | str):
+                found[name] += [value] if isinstance(value, str) else value
             else:
                 problems.append(Problem(name, "given_twice", "is given more than once"))
         if problems:

@@ -34,7 +34,7 @@ class Tool:
     """One tool of MCP.
 
     `names` maps names of arguments to parameters of the verb; `also` are further spellings, which
-    are accepted and not shown. `hidden` parameters are not offered; `extra` ones are converted by
+    are accepted and not shown, as is `taskId` for `task_id`. `hidden` parameters are not offered; `extra` ones are converted by
     `adapt`. `starts` marks a tool whose work goes on after its answer.
     """
 
@@ -90,7 +90,7 @@ class Tool:
     def _targets(self) -> dict[str, str]:
         offered = [param.name for param in self.verb.public if param.name not in self.hidden]
         own = {name: name for name in (*offered, *(param.name for param in self.extra))}
-        return {**own, **self.names, **self.also}
+        return {**{camel(name): name for name in own}, **own, **self.names, **self.also}
 
 
 def _ids_of(given: dict[str, Any]) -> dict[str, Any]:

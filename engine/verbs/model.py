@@ -15,7 +15,8 @@ from engine.model.errors import InvalidArguments, Problem
 if TYPE_CHECKING:
     from engine.service.engine import Engine
 
-# `json`: an object or its text; `many`: texts; `items`: texts or objects; `caller`: a `Caller`.
+# `json`: an object or its text; `many`: texts, or one; `items`: texts or objects; `caller`: a
+# `Caller`.
 Shape = Literal["text", "path", "number", "flag", "json", "many", "items", "caller"]
 
 
@@ -77,7 +78,7 @@ TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 OF_SHAPE: Final[Mapping[Shape, Mapping[str, Any]]] = {
     "text": TEXT,
     "path": TEXT,
-    "number": {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER},
+    "number": {"type": "integer", "minimum": 0},  # the check has a maximum as well
     "flag": {"type": "boolean"},
     "json": {"type": "object"},
     "many": {"type": "array", "items": TEXT},
@@ -138,6 +139,8 @@ def _problems(verb: Verb, given: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _value(param: Param, value: Any) -> Any:
+    if param.shape == "many" and isinstance(value, str):
+        return (value,)
     if param.shape in ("many", "items"):
         return tuple(value or ())
     if param.shape == "flag":
@@ -181,8 +184,10 @@ def _json(value: object) -> Found:
 
 
 def _many(value: object) -> Found:
+    if isinstance(value, str):  # a model writes one text where one is enough
+        return _text(value)
     if not isinstance(value, list | tuple):
-        return "wrong_type", "must be a list of texts"
+        return "wrong_type", "must be a text or a list of texts"
     return next(filter(None, map(_text, value)), None)
 
 

@@ -24,6 +24,7 @@ Schema = dict[str, Any]
 
 _OF_COMMAND_LINE: Final = re.compile(
     r" \(again for more[^)]*\)|\(again for more; with a reason\)| \(Exit code 5: not yet\.\)"
+    r"| \(repeatable\)"
 )
 
 SECRET: Final[Mapping[str, Any]] = {
@@ -59,7 +60,10 @@ def object_schema(params: Iterable[Param]) -> Schema:
 
 def param_schema(param: Param) -> Schema:
     """Return the schema of one parameter, with its help and its default."""
-    found = {**OF_SHAPE[param.shape], **param.schema, "description": plain_help(param.help)}
+    found: Schema = {**OF_SHAPE[param.shape], **param.schema}
+    if param.shape == "many":
+        found = {"anyOf": [found["items"], found]}
+    found["description"] = plain_help(param.help)
     if param.default is not None:
         found["default"] = param.default
     return found

@@ -53,6 +53,39 @@ def test_the_schema_of_a_tool_names_what_the_tool_accepts(name: str) -> None:
     assert "caller" not in tool.input_schema["properties"]
 
 
+async def test_one_text_is_taken_where_a_list_of_texts_is_asked_for(hosting: Hosting) -> None:
+    async with hosting("memory") as client:
+        started = data(await client.call_tool("oc_task_start", {"objective": "look around"}))
+        task_id = started["task_id"]
+        for given, count in (
+            ({"kind": "browser_task", "status": "RUNNING"}, 1),
+            ({"kind": ["browser_task", "crawl"]}, 1),
+            ({"status": "CANCELLED"}, 0),
+        ):
+            jsonschema.validate(given, TOOLS["oc_task_list"].input_schema)
+            assert data(await client.call_tool("oc_task_list", given))["count"] == count
+        stopped = data(await client.call_tool("oc_task_cancel", {"task_ids": task_id}))
+        assert [one["status"] for one in stopped["tasks"]] == ["CANCELLED"]
+        wrong = error(await client.call_tool("oc_task_list", {"status": 3}))
+        assert wrong["problems"][0]["message"] == "must be a text or a list of texts"
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"status": "DONE"}, TOOLS["oc_task_list"].input_schema)
+
+
+async def test_the_spelling_of_the_browser_tools_is_taken_by_the_others(hosting: Hosting) -> None:
+    async with hosting("memory") as client:
+        started = data(await client.call_tool("oc_task_start", {"objective": "look around"}))
+        given = {"taskId": started["task_id"]}
+        assert data(await client.call_tool("oc_task_get", given))["task_id"] == given["taskId"]
+        await client.call_tool("oc_task_update", {**given, "phase": "act"})
+        ended = data(await client.call_tool("oc_task_finish", {**given, "outcome": "completed"}))
+        assert (ended["status"], ended["phase"]) == ("COMPLETED", "done")
+        both = {**given, "task_id": "0" * 16}
+        assert error(await client.call_tool("oc_task_get", both))["problems"][0]["code"] == (
+            "given_twice"
+        )
+
+
 def test_groups_limit_the_tools() -> None:
     assert {tool.group for tool in tools_of(["browser", "tasks"]).values()} == {"browser", "tasks"}
     assert len(tools_of([])) == len(TOOLS)

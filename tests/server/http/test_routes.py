@@ -152,6 +152,16 @@ async def test_a_delete_cancels_with_its_reason(serving: Serving) -> None:
             assert refused == (400, "invalid_arguments")
 
 
+async def test_a_body_may_have_one_text_instead_of_a_list(serving: Serving) -> None:
+    async with serving() as client:
+        task_id = await client.envelope()
+        stopped = await client.post("/tasks/cancel", {"task_ids": task_id})
+        assert [one["task_id"] for one in stopped["tasks"]] == [task_id]
+        body = {"kind": "crawl"}
+        status, found = await client.call("GET", "/tasks?kind=browser_task", body)
+        assert (status, found["count"]) == (200, 1)
+
+
 async def test_many_tasks_are_cancelled_after_a_look(serving: Serving) -> None:
     async with serving() as client:
         ids = [await client.envelope(), await client.envelope()]
