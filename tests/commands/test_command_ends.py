@@ -130,12 +130,24 @@ async def test_every_command_that_takes_too_long_says_what_it_was_about(
         assert said == about.format(site=site.url)
 
 
+async def test_a_command_on_a_page_that_hangs_says_its_limit(
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_tools, "GRACE_S", 0.0)  # a busy machine adds its own
+    monkeypatch.setattr(command_target, "MOMENT_MS", 1_500)
+    async with opened() as booth:
+        first = do("goto", url=f"{site.url}/static/1")
+        found = await booth.run(first, do("evaluate", script="while (true) {}", timeout=1_000))
+    error = found["commands"][1]["error"]
+    assert error["message"] == f"not done within 1 s: {site.url}/static/1"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
 async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_tools, "GRACE_S", 0.2)
-    monkeypatch.setattr(command_target, "ANSWER_S", 1.5)
+    monkeypatch.setattr(command_tools, "GRACE_S", 1.5)  # as if the browser held it so long
+    monkeypatch.setattr(command_target, "ANSWER_S", 0.2)
     async with opened() as booth:
         # Its limit is far enough away for the browser to be stopped before.
         slow = do("evaluate", script="return new Promise(() => {})", timeout=6_000)

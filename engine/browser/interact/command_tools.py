@@ -208,8 +208,9 @@ async def _timeout_failure(stage: Stage, call: Call) -> CommandFailed:
         return CommandFailed(KEPT)
     if (crash := _crash(stage)) is not None:
         return crash
+    failure = too_slow(call.waited_ms, _subject(call))  # without the time of the check below
     await stage.drop_hung_page()
-    return too_slow(call.waited_ms, _subject(call))
+    return failure
 
 
 async def _failure_of(stage: Stage, failed: Error, call: Call) -> CommandFailed:
