@@ -10,7 +10,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -336,10 +336,18 @@ class Envelopes:
         self._ledger.note(task_id, [("log", data), *transition])
         return record
 
-    def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
+    def finish(
+        self,
+        task_id: str,
+        outcome: str,
+        *,
+        note: str | None = None,
+        before: Iterable[tuple[str, dict[str, Any]]] = (),
+    ) -> TaskRecord:
         """Close an envelope for good: completed, failed or cancelled, with a final note.
 
-        A cancel that is on disk by then makes it CANCELLED, as with every task.
+        A cancel that is on disk by then makes it CANCELLED, as with every task. The events of
+        `before` are written with its end, whose event is the last one.
 
         Raises:
             InvalidArguments, NotAnEnvelope, EnvelopeEnded, TaskNotFound.
@@ -364,7 +372,7 @@ class Envelopes:
         if self._lasting is not None:
             self._lasting.forget(task_id)
         data = {"note": clean} if clean is not None else None
-        self._ledger.note(task_id, [(record.status.lower(), data)], durable=True)
+        self._ledger.note(task_id, [*before, (record.status.lower(), data)], durable=True)
         return record
 
     def expect(self, task_id: str, session: str | None) -> dict[str, Any]:

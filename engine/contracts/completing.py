@@ -100,7 +100,9 @@ def whoami() -> str:
     return f"{user}@{platform.node()}"
 
 
-Act = Callable[[], TaskRecord]
+Event = tuple[str, dict[str, Any]]
+Act = Callable[[Event], TaskRecord]  # writes the event of the force with its change
+Finish = Callable[..., TaskRecord]  # ends an envelope; its arguments are events before the last one
 
 
 class Force(NamedTuple):
@@ -119,21 +121,21 @@ def enforced(
     """
     before = held.contract
     forced = held.force(force.reason, force.by)
-    counts = True
+    said = {**msgspec.to_builtins(guard(before)), "forced": written(forced)}
+    event: Event = ("guard", said)
     try:
-        return act()
+        return act(event)
     except BaseException:
-        counts = not guard(before).allowed and _is_completed(ledger, task_id)
-        if not counts:
+        if not guard(before).allowed and _is_completed(ledger, task_id):
+            ledger.note(task_id, [event], durable=True)
+        else:
             held.restore(before)
         raise
-    finally:
-        if counts:
-            said = {**msgspec.to_builtins(guard(before)), "forced": written(forced)}
-            ledger.note(task_id, [("guard", said)], durable=True)
 
 
-def marked(ledger: Ledger, task_id: str, now_ms: int, finish: Act) -> TaskRecord:
+def marked(
+    ledger: Ledger, task_id: str, now_ms: int, finish: Callable[[], TaskRecord]
+) -> TaskRecord:
     """Call `finish` with the force marked in the task itself, which lists show permanently."""
 
     def mark(raw: dict[str, Any]) -> None:
@@ -243,7 +245,7 @@ class Completing:
             return None
         return _refusal_of_task(self._ledger(), str(meta.get("task_id")), said)
 
-    def task(self, task_id: str, status: Status, force: Force | None, finish: Act) -> TaskRecord:
+    def task(self, task_id: str, status: Status, force: Force | None, finish: Finish) -> TaskRecord:
         """End an envelope by `finish`, or request COMPLETED for a RUNNING crawl with a contract.
 
         Raises:
@@ -262,7 +264,7 @@ class Completing:
             raise _cannot(task_id, f"{status} is for its runner to say", "Cancel it instead.")
         return self._crawl(raw, task_id, force)
 
-    def _envelope(self, raw: Mapping[str, Any], force: Force, finish: Act) -> TaskRecord:
+    def _envelope(self, raw: Mapping[str, Any], force: Force, finish: Finish) -> TaskRecord:
         """Override the guard if it refuses, then finish."""
         link = contract_link(raw)
         if link is None:
@@ -272,9 +274,11 @@ class Completing:
                 return finish()
             ledger, task_id = self._ledger(), str(raw["task_id"])
             now_ms = held.now_ms()
-            return enforced(
-                held, force, ledger, task_id, lambda: marked(ledger, task_id, now_ms, finish)
-            )
+
+            def end(event: Event) -> TaskRecord:
+                return marked(ledger, task_id, now_ms, lambda: finish(event))
+
+            return enforced(held, force, ledger, task_id, end)
 
     def _crawl(self, raw: Mapping[str, Any], task_id: str, force: Force | None) -> TaskRecord:
         """Request that the crawl's runner commits COMPLETED after its next unit."""
@@ -289,10 +293,12 @@ class Completing:
         with self._contracts.hold(link) as held:
             now_ms = held.now_ms()
 
-            def ask() -> TaskRecord:
-                return ledger.mutate(
+            def ask(event: Event) -> TaskRecord:
+                record = ledger.mutate(
                     task_id, lambda raw: _request_completion(raw, task_id, now_ms), durable=True
                 )
+                ledger.note(task_id, [event], durable=True)
+                return record
 
             return enforced(held, force, ledger, task_id, ask)
 

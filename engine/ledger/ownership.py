@@ -18,9 +18,8 @@ from engine.ledger import lease, machine
 from engine.ledger.files import Folder
 from engine.ledger.lock import held_by_another
 from engine.model.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord, Unreadable
-from engine.model.status import moment
+from engine.model.status import given_up_at, moment
 
-ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
 MISSING_S: Final = 3.0  # a living owner restores a removed lease within about 1 s
 AWAY_WORDS: Final = "the ledger folder is away"
 
@@ -37,10 +36,14 @@ class Owner(StrEnum):
 
 
 class Ownership(NamedTuple):
-    """Owner of a task, and the reason in words that fit behind "orphaned:"."""
+    """Owner of a task, and the reason in words that fit behind "orphaned:".
+
+    `undriven` is an envelope whose host has ended, and which its host may still take up again.
+    """
 
     owner: Owner
     sentence: str
+    undriven: bool = False
 
     @property
     def dead(self) -> bool:
@@ -198,8 +201,7 @@ def _by_pid(record: TaskRecord) -> Ownership:
 def _envelope(record: TaskRecord, now_ms: int) -> Ownership:
     """Judge a browser_task, which an agent drives: its maker's death alone does not end it."""
     found = _by_pid(record)
-    last_ms = moment(record.last_activity_at) or moment(record.created_at) or 0
-    if found.dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
+    if found.dead and now_ms < given_up_at(record):
         sentence = "its host may come back within a day of its last activity"
-        return Ownership(Owner.UNKNOWN, sentence)
+        return Ownership(Owner.UNKNOWN, sentence, undriven=True)
     return found

@@ -66,6 +66,7 @@ class _Live:
     last_at: int | float | None = None
     dead: bool = False
     locked: bool = False
+    undriven: bool = False
     judged_at: float = float("-inf")
     checked: TaskRecord | None = None
 
@@ -401,6 +402,7 @@ class LedgerSnapshot:
             self._read_on(task_id, live)
         ours = self._is_ours(task_id, entry)
         dead = not ours and self._is_dead(entry, live)
+        undriven = not ours and live.undriven
         if dead and (refused := self._refused(entry, live)) is not None:
             return self._view(task_id, refused)
         return TaskView(
@@ -409,9 +411,10 @@ class LedgerSnapshot:
             last_event_at=live.last_at,
             orphaned=dead,
             ours=ours,
-            foreign=not (ours or dead or is_kept_here(entry)),
+            foreign=not (ours or dead or undriven or is_kept_here(entry)),
             locked=dead and live.locked,
             away=ours and self._is_away(entry),
+            undriven=undriven,
         )
 
     def _checked_view(self, task_id: TaskId, entry: Entry, mark: int | None) -> TaskView:
@@ -500,6 +503,7 @@ class LedgerSnapshot:
             found = self._owners.of(entry)
             live.dead = found.dead or (live.dead and found.owner is Owner.AWAY)
             live.locked = found.owner is Owner.LOCKED
+            live.undriven = found.undriven
         return live.dead
 
     def _refused(self, entry: TaskRecord, live: _Live) -> Unreadable | None:

@@ -225,6 +225,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     `stale`: its file is being rewritten; this is the previous content.
     `last_event_at` is the newest event's time in ms, where the tail was read.
     `away`: it runs here and waits for its folder, which is missing.
+    `undriven`: it is an envelope whose host has ended; after a day without use it is orphaned.
     `ledger` is the label of an additional ledger; "" for the program's own.
     """
 
@@ -238,6 +239,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     locked: bool = False
     away: bool = False
     stale: bool = False
+    undriven: bool = False
 
     @property
     def task_id(self) -> TaskId:

@@ -19,6 +19,17 @@ ETA_MIN_MS = 10_000
 STALL_MIN_MS = 30_000
 STALL_UNITS = 5
 _KEPT_UNITS = 15
+ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
+
+
+def last_used_at(envelope: TaskRecord) -> float:
+    """Return when an envelope was used last, in ms since 1970."""
+    return moment(envelope.last_activity_at) or moment(envelope.created_at) or 0
+
+
+def given_up_at(envelope: TaskRecord) -> float:
+    """Return when an envelope without a host counts as orphaned, in ms since 1970."""
+    return last_used_at(envelope) + ENVELOPE_GRACE_MS
 
 
 class Pace:

@@ -262,6 +262,7 @@ def _schemas() -> Doc:
             "locked": {"type": "boolean"},
             "away": {"type": "boolean"},
             "stale": {"type": "boolean"},
+            "undriven": {"type": "boolean"},
             "updated_at": {"type": ["number", "null"]},
             "budget_status": {"type": "string", "description": "now: time runs without calls"},
             "units": records[2],

@@ -329,8 +329,8 @@ class ContractService:
         if self._goals.runs.has(subject):
             return completing.run(subject, {"status": status.value}, force)
 
-        def finish() -> TaskRecord:
-            return self.envelopes.finish(subject, status.lower())
+        def finish(*before: tuple[str, dict[str, Any]]) -> TaskRecord:
+            return self.envelopes.finish(subject, status.lower(), before=before)
 
         return completing.task(subject, status, force, finish)
 

@@ -30,7 +30,9 @@ from engine.model.status import (
     NEEDS_HELP,
     Reason,
     Standing,
+    given_up_at,
     is_orphan,
+    last_used_at,
     moment,
     standing,
     updated_at,
@@ -514,6 +516,8 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
         return say("why.running.away")
     at = updated_at(view)
     message = display(retold(view.units.message or ""), 300) if view.units is not None else ""
+    if view.undriven and isinstance(view.entry, TaskRecord):
+        return _why_undriven(view, view.entry, now_ms)
     if isinstance(view.entry, TaskRecord) and view.entry.kind == ENVELOPE:
         said = [say("why.running.outside", owner=owner(view))]
     elif view.foreign:
@@ -525,6 +529,12 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
     if stalled and at is not None:
         said.insert(0, say("why.stalled", silence=span(now_ms - at)))
     return " ".join(said)
+
+
+def _why_undriven(view: TaskView, record: TaskRecord, now_ms: float) -> str:
+    left = span(max(0.0, given_up_at(record) - now_ms))
+    last = ago(last_used_at(record), now_ms)
+    return say("why.running.undriven", owner=owner(view), ago=last, left=left)
 
 
 def _why_ended(view: TaskView, record: TaskRecord, state: Standing, *, with_error: bool) -> str:

@@ -37,6 +37,7 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
         "locked": view.locked,
         "away": view.away,
         "stale": view.stale,
+        "undriven": view.undriven,
         "updated_at": updated_at(view),
     }
     if isinstance(view.entry, TaskRecord) and view.entry.budget_status is not None:

@@ -128,7 +128,7 @@ async def test_a_force_that_is_refused_leaves_no_mark(home: Path) -> None:
     async with opened(home) as engine:
         task_id = await envelope(engine, {"expected_total": 9})
 
-        def refuse() -> TaskRecord:
+        def refuse(*_: object) -> TaskRecord:
             raise InvalidArguments(())
 
         with pytest.raises(InvalidArguments):

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,9 @@ async def test_an_envelope_that_passed_by_a_force_shows_it_for_ever(bench: Bench
         return ours.start(request, EngineFields(contract_id=link))
 
     def forced(task_id: str) -> TaskRecord:
-        finish = partial(ours.finish, task_id, "completed")
+        def finish(*before: Any) -> TaskRecord:
+            return ours.finish(task_id, "completed", before=before)
+
         return bench.goals.completing.task(task_id, Status.COMPLETED, FORCE, finish)
 
     for _ in range(ROUNDS):

@@ -17,9 +17,11 @@ import pytest
 from engine.ledger import machine
 from engine.ledger.lease import Lease, is_alive
 from engine.ledger.ledger import Ledger
-from engine.ledger.ownership import Owner, owner_of
+from engine.ledger.ownership import Owner, Ownership, owner_of
+from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
 from engine.ledger.result_assembly import assemble
+from engine.ledger.snapshot import LedgerSnapshot
 from engine.model.records import TaskId, TaskRecord, Units
 from engine.model.status import worked_until
 from engine.model.tally import Tally
@@ -140,7 +142,7 @@ def test_another_machine_is_left_alone_and_another_boot_is_dead(ledger: Ledger, 
     assert verdict(ledger, task_id).sentence == "the machine was restarted since"
     assert verdict(ledger, task_id).dead
     owned(ledger, task_id, host="elsewhere")
-    assert verdict(ledger, task_id) == (Owner.UNKNOWN, "running on elsewhere")
+    assert verdict(ledger, task_id) == Ownership(Owner.UNKNOWN, "running on elsewhere")
     assert Reaper(ledger).reap() == []
 
 
@@ -229,6 +231,11 @@ def test_an_envelope_without_a_living_maker_has_a_day(ledger: Ledger):
     recent = foreign(ledger, 0, **fields, last_activity_at=now - DAY_MS + 60_000)
     old = foreign(ledger, 0, **fields, last_activity_at=now - DAY_MS - 60_000)
     assert verdict(ledger, recent).owner is Owner.UNKNOWN
+    snapshot = LedgerSnapshot(LedgerReader(ledger.root), lambda _: False)
+    views = {view.task_id: view for view in snapshot.load(snapshot.survey()[0]).views}
+    assert views[TaskId(recent)].undriven
+    assert not views[TaskId(recent)].foreign, "a dead process drives nothing"
+    assert views[TaskId(old)].orphaned
     assert [record.task_id for record in Reaper(ledger).reap()] == [old]
 
 

@@ -15,7 +15,8 @@ NOW = 1_780_000_000_000.0
 
 
 def a_view(status: str = "RUNNING", **fields: Any) -> TaskView:
-    seen = {key: fields.pop(key) for key in ("units", "ours", "foreign") if key in fields}
+    of_view = ("units", "ours", "foreign", "undriven")
+    seen = {key: fields.pop(key) for key in of_view if key in fields}
     base: dict[str, Any] = {"kind": "crawl", "created_at": NOW - 60_000}
     return TaskView(
         TaskRecord(task_id="00000000000000aa", status=status, **(base | fields)), **seen
@@ -205,6 +206,16 @@ def test_a_task_stops_after_what_its_kind_does(kind: str, said: str) -> None:
 def test_who_leads_a_task_from_outside_is_said() -> None:
     view = a_view(kind="browser_task", pid=7, foreign=True)
     assert words.why(view, NOW) == "Driven by another program (process 7)."
+
+
+def test_an_envelope_whose_host_has_ended_says_how_it_goes_on() -> None:
+    view = a_view(
+        kind="browser_task", pid=7, undriven=True, last_activity_at=NOW - 3 * 3_600_000
+    )
+    assert words.why(view, NOW) == (
+        "No program drives it now: its host (process 7) has ended, and it was last used 3 h ago."
+        " Without further use it ends as orphaned in 21 h."
+    )
 
 
 def test_a_recording_that_was_asked_to_end_says_so() -> None:
