@@ -15,6 +15,7 @@ from engine.model import addresses
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+PRIVATE = "private address"  # the reason of a refusal that the operator can lift
 METADATA = frozenset(
     map(
         ipaddress.ip_address,
@@ -51,7 +52,7 @@ def refusal(address: IPAddress) -> str | None:
         if one in METADATA:
             return "metadata address"
         if one.is_multicast or not one.is_global or not _is_given_out(one):
-            return "private address"
+            return PRIVATE
     return None
 
 

@@ -13,10 +13,11 @@ import msgspec
 
 from engine.execution.folder_wait import FolderWait
 from engine.execution.task_context import BudgetObserver, TaskContext, TaskObserver
-from engine.kinds.context import StopReason, UnitStopped
+from engine.kinds.context import StopReason, UnitStopped, with_way_out
 from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.changes import BUDGET_EXCEEDED, OVERRULED
 from engine.ledger.ledger import Ledger
+from engine.logging.logs import log_path
 from engine.model import redact
 from engine.model.errors import (
     EngineError,
@@ -323,7 +324,8 @@ class Runner:
     def _write_meta(self, outcome: Outcome) -> TaskRecord:
         error = outcome.error
         if error is not None:
-            error = msgspec.structs.replace(error, message=self._context.clean(error.message))
+            message = with_way_out(self._context.clean(error.message), self._tools.settings)
+            error = msgspec.structs.replace(error, message=message)
         ledger, task_id = self._ledger, self._job.task_id
         record = ledger.finish(task_id, outcome.status, error=error, units=self._units(outcome))
         self._trouble("")
@@ -402,5 +404,5 @@ def _internal_error(error: BaseException) -> Outcome:
         short = PageOutOfFiles()
         return Outcome(Status.FAILED, error=ErrorInfo(message=str(short), code=short.code))
     name = type(error).__name__
-    message = f"An unexpected {name} ended the task; the log has the details."
+    message = f"An unexpected {name} ended the task; the log has the details: {log_path()}"
     return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))

@@ -18,12 +18,12 @@ import msgspec
 
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy, Refusal, place_of
-from engine.egress.public_addresses import literal
+from engine.egress.public_addresses import PRIVATE, literal
 from engine.egress.upstream import check_proxy
 from engine.kinds.arguments import proxy_secrets
 from engine.ledger.machine import wall_ms
 from engine.model.config import Settings
-from engine.model.errors import ProxyNotAllowed, UnitTimeout
+from engine.model.errors import AddressBlocked, ProxyNotAllowed, UnitTimeout
 from engine.model.proxies import ENV, ProxyChoice, UpstreamProxy
 from engine.model.records import Units
 from engine.secrets.given_secrets import Hidden
@@ -218,6 +218,7 @@ class Scopes:
 
 
 FROM_OUTSIDE = frozenset({"mcp", "http"})  # untrusted: not typed by the operator
+_IS_PRIVATE = str(AddressBlocked("", PRIVATE))
 
 
 class AllowedSecrets(dict[str, str]):
@@ -232,6 +233,16 @@ def missing_secret(environ: Mapping[str, str], name: str) -> str:
             "the settings of the window"
         )
     return f"the environment holds no {name}"
+
+
+def with_way_out(reason: str, settings: Settings) -> str:
+    """Add to the reason of a failure who can allow a private address to a program."""
+    if settings.route not in FROM_OUTSIDE or _IS_PRIVATE not in reason:
+        return reason
+    return (
+        f"{reason}; the operator allows it with --allow-private HOST:PORT, or in the settings of "
+        "the window"
+    )
 
 
 def reach(settings: Settings, *urls: str, proxy: ProxyChoice | None = None) -> Policy:

@@ -54,7 +54,7 @@ REASONS = (
     "command 2 of 3 (XYZ): not done within 1.5 s: #x (there is no such element)",
     "orphaned: process 41 is gone",
     "The task went over its budget and was told to end there.",
-    "An unexpected KeyError ended the task; the log has the details.",
+    "An unexpected KeyError ended the task; the log has the details: /home/ada/monitor.log",
 )
 WRONG = {
     "kind": "crawl",

@@ -18,6 +18,7 @@ from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owner
+from engine.logging.logs import log_path
 from engine.model.config import Settings
 from engine.model.errors import LedgerWriteFailed, TaskFailed
 from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord, Units
@@ -224,6 +225,7 @@ async def test_a_result_that_cannot_be_encoded_ends_the_task_and_keeps_its_units
     assert record.status == Status.FAILED
     assert record.error is not None
     assert record.error.code == "internal_error"
+    assert record.error.message.endswith(f"ended the task; the log has the details: {log_path()}")
     assert record.engine is not None
     assert record.engine.units == Units(done=1)
 

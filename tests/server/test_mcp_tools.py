@@ -277,6 +277,16 @@ async def test_a_program_reaches_no_private_address_that_is_not_allowed(
         task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
         found = data(await client.call_tool("oc_task_wait", {"task_id": task_id}))
         assert found["status"] == "FAILED"
+        assert found["error"] == {
+            "code": "nothing_taken",
+            "message": "No page could be taken: blocked: private address; the operator allows it"
+            " with --allow-private HOST:PORT, or in the settings of the window",
+        }
+        asked = {"kind": "oc_evidence_bundle", "args": {"url": site.url}}
+        task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
+        found = data(await client.call_tool("oc_task_wait", {"task_id": task_id}))
+        assert found["error"]["code"] == "address_blocked"
+        assert "--allow-private" in found["error"]["message"]
     assert site.log == []
 
 

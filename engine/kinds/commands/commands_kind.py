@@ -38,6 +38,7 @@ from engine.kinds.context import (
     telling,
     upstream_proxy,
     within_domains,
+    with_way_out,
 )
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.remote_browser_use import remote_place
@@ -233,7 +234,7 @@ class _CommandRun:
                 await self._context.log("command", f"Command {number + 1}: {command.warning}")
         except CommandFailed as raised:
             failed = await self._lost(stage) or raised
-            reason = self._scrub.text(str(failed))
+            reason = with_way_out(self._scrub.text(str(failed)), self._tools.settings)
             command.error = CommandError(failed.code, reason)
             command.move("error", self._context.now_ms())
             if failure := await self._failure(stage, number):
