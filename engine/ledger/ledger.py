@@ -163,9 +163,17 @@ class Ledger(LedgerReader):
         `cancel_requested` event. Source: seed 000, invariant 4.
         """
         why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
-        commit = self._commit(
-            task_id, lambda raw: changes.request_stop(raw, self._now_ms(), why), How(durable=True)
-        )
+        try:
+            commit = self._commit(
+                task_id,
+                lambda raw: changes.request_stop(raw, self._now_ms(), why),
+                How(durable=True),
+            )
+        except LedgerReadOnly:
+            ended = self.read(task_id)
+            if isinstance(ended, TaskRecord) and ended.is_terminal:
+                return ended  # there is nothing to write
+            raise
         if commit.changed:
             events: list[tuple[str, dict[str, Any] | None]] = []
             if reason is not None or not commit.record.is_terminal:
