@@ -28,7 +28,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from engine.model.display import display
-from engine.model.records import TaskEvent
+from engine.model.records import TaskEvent, Units
 from engine.text import words
 from engine.text.cli_messages import say
 
@@ -250,14 +250,15 @@ def lines_for(*, as_json: bool, several: bool) -> CommandLines:
 def ending(task: Mapping[str, Any], ledger_id: str) -> str:
     """Format a task's last line: state, progress and task id."""
     commands = task["commands"]
-    done = sum(command["status"] == "success" for command in commands)
+    failed = sum(command["status"] == "error" for command in commands)
+    done = sum(command["status"] == "success" for command in commands) + failed
+    units = Units(done, len(commands), failed=failed)
     began = task.get("startedAt", task["createdAt"])
     return say(
         "run.ended",
         name=display(str(task["name"]), 60),
         status=task["status"],
-        done=done,
-        total=len(commands),
+        progress=words.units_spoken("commands", units),
         took=words.took(task.get("completedAt", began) - began),
         task_id=ledger_id,
     )

@@ -66,7 +66,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "verify.limit": "it did not end within {limit_s} s",
     "reap.unjudged": "{task_id}  left as it is: {why}",
     "reap.none": "Nothing to reap.",
-    "run.ended": "{name}: {status}, {done} of {total} commands in {took}  ({task_id})",
+    "run.ended": "{name}: {status}, {progress} in {took}  ({task_id})",
     "run.failed.url": "at {told}",
     "run.failed.screenshot": "picture: {told}",
     "run.queued": "… {count} waiting",

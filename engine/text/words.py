@@ -238,7 +238,10 @@ def kind_name(kind: str) -> str:
 
 def unit_word(kind: str, number: int) -> str:
     """Return the noun of `number` units of this kind."""
-    noun = traits_of(kind).unit_noun
+    return _unit_noun(traits_of(kind).unit_noun, number)
+
+
+def _unit_noun(noun: str, number: int) -> str:
     return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
 
 
@@ -256,13 +259,19 @@ def progress(kind: str, units: Units | None) -> str:
 
 
 def progress_spoken(kind: str, units: Units) -> str:
-    """Format `41 of 120 pages`, `137 pages, 2 failed`."""
+    """Format `41 of 120 pages`, `137 pages, 2 of them failed`."""
+    return units_spoken(traits_of(kind).unit_noun, units)
+
+
+def units_spoken(noun: str, units: Units) -> str:
+    """Format as `progress_spoken`, with the noun of the units. Failed units are among the done."""
+    done = count(units.done)
     if units.total is None or units.total <= 0:
-        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+        said = say("progress.open", done=done, unit=_unit_noun(noun, units.done))
     else:
-        unit = unit_word(kind, units.total)
-        done, total = count(units.done), count(units.total)
-        said = say("progress.of", done=done, total=total, unit=unit)
+        # The unit has its own form here: other languages inflect it after "of".
+        unit = say(f"unit.{noun}.of.{'one' if units.total == 1 else 'many'}")
+        said = say("progress.of", done=done, total=count(units.total), unit=unit)
     if units.failed:
         said = say("progress.failed.spoken", progress=said, failed=count(units.failed))
     return said

@@ -115,7 +115,7 @@ def test_in_a_pipe_each_command_is_a_plain_line(octask: Octask, place: str) -> N
     assert re.match(r"✗ 2/3 to click \([\d.]+ (ms|s)\): not done within [\d.]+ s: ", lines[1])
     assert re.search(r"s: #x( \(there is no such element\))? \[COMMAND_TIMEOUT\]$", lines[1])
     assert lines[2] == "– 3/3 to reload"
-    assert lines[3].startswith("A try: failed, 1 of 3 commands in ")
+    assert lines[3].startswith("A try: failed, 2 of 3 commands, 1 of them failed in ")
     assert "\x1b" not in said
 
 

@@ -25,6 +25,7 @@ from gui.tasks.columns import COLUMNS, CONTRACTS
 ROOT = Path(__file__).resolve().parents[2]
 STANDINGS = [state.value for state in Standing]
 NOUNS = ("units", *(one.unit_noun for one in TRAITS.values()))
+NUMBERS = ("one", "many")
 # How the program builds ids from values: each entry is an f-string of it.
 BUILT = {
     *(f"status.{state}" for state in STANDINGS),
@@ -32,7 +33,7 @@ BUILT = {
     *(f"facet.{facet.value}" for facet in Facet),
     *(f"attention.{reason.value}" for reason in Reason),
     *(f"column.{column.key}{more}" for column in COLUMNS for more in ("", ".long")),
-    *(f"unit.{noun}.{number}" for noun in NOUNS for number in ("one", "many")),
+    *(f"unit.{noun}.{of}{number}" for noun in NOUNS for of in ("", "of.") for number in NUMBERS),
     *(
         message.format(one)
         for one in REMARKS

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from engine.ledger.filesystem_checks import Mount, disk_concern, unreliable_notices
 from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
-from engine.text import messages
+from engine.model.records import Units
+from engine.text import messages, words
 from gui.i18n import language
 from gui.i18n.language import (
     FOLDER,
@@ -159,3 +160,11 @@ def spoken_german(qapp: object) -> object:
     language.speak(app(), "en")
     QLocale.setDefault(before)
     assert language.sentence(EngineError(message="is empty")) == "is empty"
+
+
+def test_german_progress_calls_no_unit_that_failed_or_never_ran_done(spoken_german: object) -> None:
+    told = words.progress_spoken("commands", Units(2, 3, failed=1))
+    assert told == "2 von 3 Befehlen, davon 1 fehlgeschlagen"
+    told = words.progress_spoken("crawl", Units(40, 40, failed=9))
+    assert told == "40 von 40 Seiten, davon 9 fehlgeschlagen"
+    assert words.progress_spoken("crawl", Units(1, 1)) == "1 von 1 Seite"

@@ -60,6 +60,8 @@ SAME_MESSAGES = {
     *(
         "unit.tabs.one",
         "unit.tabs.many",
+        "unit.tabs.of.one",
+        "unit.tabs.of.many",
         "field.budget",
         "field.ledger",
         "event.budget",

@@ -168,6 +168,12 @@ def test_a_crawl_whose_pages_failed_does_not_read_as_a_success() -> None:
     assert words.why(view, NOW) == "Finished after 2.9 s."
 
 
+def test_failed_units_are_told_as_a_part_of_the_done_ones() -> None:
+    told = words.progress_spoken("commands", Units(2, 3, failed=1))
+    assert told == "2 of 3 commands, 1 of them failed"
+    assert words.progress_spoken("crawl", Units(40, failed=9)) == "40 pages, 9 of them failed"
+
+
 def test_a_recording_is_called_by_its_label_and_a_snapshot_by_its_objective() -> None:
     labelled = {"label": "order two lamps", "url": "http://shop.example/"}
     assert words.task_name(a_view(kind="recording", args_summary=labelled)) == "order two lamps"
