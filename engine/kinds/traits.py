@@ -15,6 +15,7 @@ COMMANDS_TRAITS: Final = KindTraits(
     summary=False,
     in_browser=True,
     watch_page=True,
+    query_words=("command",),
 )
 
 
@@ -42,6 +43,7 @@ SITEMAP_TRAITS: Final = KindTraits(
     contract=True,
     in_browser=True,
     watch_page=True,
+    query_words=("sitemap",),
 )
 
 
@@ -75,6 +77,7 @@ EVIDENCE_TRAITS: Final = KindTraits(
     address_list=True,
     in_browser=True,
     watch_page=True,
+    query_words=("evidence", "bundle"),
 )
 
 
@@ -87,6 +90,7 @@ SNAPSHOT_TRAITS: Final = KindTraits(
     own_id=("snapshot_id", "snap"),
     in_browser=True,
     watch_page=True,
+    query_words=("snapshot",),
 )
 
 

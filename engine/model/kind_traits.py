@@ -34,6 +34,7 @@ class KindTraits:
     `ended_message` is the first part of the ids of messages on what ended it, and
     `cancelling_message` the id of the message while a task of this process is cancelled.
     The verbs of `octask` for this kind alone form a group with `verbs_help`.
+    `query_words` name it in a query beside `name`; the first is the one that is offered.
     """
 
     name: str
@@ -57,11 +58,14 @@ class KindTraits:
     ended_message: str = "ended.crawl"
     cancelling_message: str = "why.cancelling"
     verbs_help: str = ""
+    query_words: tuple[str, ...] = ()
 
 
 TRAITS: Final[dict[str, KindTraits]] = {
-    ENVELOPE: KindTraits(ENVELOPE, "calls", "agent", agent_driven=True, contract=True),
-    TASK_RUN: KindTraits(TASK_RUN, "items", "star", agent_driven=True),
+    ENVELOPE: KindTraits(
+        ENVELOPE, "calls", "agent", agent_driven=True, contract=True, query_words=("agent",)
+    ),
+    TASK_RUN: KindTraits(TASK_RUN, "items", "star", agent_driven=True, query_words=("run",)),
 }
 _OTHER: Final = KindTraits("")
 
@@ -74,3 +78,15 @@ def traits_of(kind: str) -> KindTraits:
 def link_follower() -> str:
     """The first kind that follows the links of its pages."""
     return next(name for name, one in TRAITS.items() if one.follows_links)
+
+
+def kinds_by_word() -> dict[str, str]:
+    """The known kinds by every word that names one in a query, the offered words first."""
+    words = {word: one.name for one in TRAITS.values() for word in (*one.query_words, one.name)}
+    return {word: words[word] for word in (*offered_kinds(), *words)}
+
+
+def offered_kinds() -> tuple[str, ...]:
+    """The word for each known kind that a query offers; those that can be started first."""
+    kinds = sorted(TRAITS.values(), key=lambda one: one.name in (ENVELOPE, TASK_RUN))
+    return tuple((one.query_words or (one.name,))[0] for one in kinds)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from engine.model.errors import QueryError
 from engine.query.fields import FIELDS, span_ms
+from engine.query.fields import literal as term
 from engine.query.match import (
     Completion,
     Filter,
@@ -38,7 +39,6 @@ from engine.query.parse import (
     UnclosedMark,
     UnknownField,
     UnknownValue,
-    term,
 )
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 

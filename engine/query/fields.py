@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn
 
-from engine.model.kind_traits import link_follower
+from engine.model.kind_traits import TRAITS, kinds_by_word, link_follower, offered_kinds
 from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import ROUTES
 from engine.model.status import Facet
 from engine.query.attention_reasons import budget_at
-from engine.query.parse import BadComparison, Term, UnknownValue
+from engine.query.parse import BadComparison, Term, UnknownValue, term
 from engine.query.subject import Subject
 
 Pattern = Callable[[str], bool]
@@ -97,11 +97,26 @@ def one_of(term: Term, known: Iterable[str], also: str = "") -> str:
     wanted = term.value.casefold()
     if wanted in names and not term.comparison:
         return wanted
-    near = difflib.get_close_matches(wanted, names, 1)
-    hint = f"Try {term.key}:{near[0]}." if near else f"Known: {', '.join(names)}{also}."
+    raise unknown_value(term, names, names, also)
+
+
+def unknown_value(
+    term: Term, known: Iterable[str], named: Iterable[str], also: str = ""
+) -> UnknownValue:
+    """Build the error for a value that is none of `known`, of which the hint has the `named`."""
+    near = difflib.get_close_matches(term.value.casefold(), list(known), 1)
+    hint = f"Try {term.key}:{near[0]}." if near else f"Known: {', '.join(named)}{also}."
     given = term.comparison + term.value
     best = near[0] if near else ""
-    raise UnknownValue(term.at, given=given, field=term.key, hint=hint, near=best)
+    return UnknownValue(term.at, given=given, field=term.key, hint=hint, near=best)
+
+
+def literal(key: str, value: str, *, quoted: bool = False) -> str:
+    """Build a query for a field with this stored value.
+
+    The kind of another program is quoted, since a bare word is one of the known kinds.
+    """
+    return term(key, value, quoted=quoted or (key == "kind" and value.casefold() not in TRAITS))
 
 
 def number(term: Term, example: str) -> Compared:
@@ -194,7 +209,13 @@ def needs_attention(one: Subject, now_ms: float) -> bool:
 
 def _kind(term: Term) -> Test:
     matches = equals(without_comparison(term, link_follower()))
-    return lambda one, _: matches(one.kind)
+    if term.quoted or has_glob(term.value, term.quoted):  # the raw kind on disk
+        return lambda one, _: matches(one.kind)
+    words = kinds_by_word()
+    kind = words.get(term.value.casefold())
+    if kind is None:
+        raise unknown_value(term, words, offered_kinds(), ", or any other in quotes")
+    return lambda one, _: one.kind == kind
 
 
 def _host(term: Term) -> Test:
@@ -351,7 +372,7 @@ SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # fields measured
 TOOK_KEYS: Final = frozenset({"took", "duration"})
 FIELDS: Final[Mapping[str, Field]] = {
     "status": Field(_status, "failed", "a state, attention, live or ended", OFFERED, alike=True),
-    "kind": Field(_kind, "crawl*", "the kind of work", alike=True),
+    "kind": Field(_kind, "evidence", "the kind of work", offered_kinds(), alike=True),
     "host": Field(
         _host, "*.example.com", "the host of its address, with or without the port", alike=True
     ),

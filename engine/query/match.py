@@ -26,6 +26,7 @@ from engine.query.fields import (
     Test,
     glob,
     has_glob,
+    literal,
     one_of,
     span,
 )
@@ -44,7 +45,6 @@ from engine.query.parse import (
     key_of,
     loose_terms,
     parse,
-    term,
     written,
 )
 from engine.query.subject import CUT, Seen, Subject, subject, took_all
@@ -491,9 +491,9 @@ def _values(key: str, begun: str, known: Mapping[str, Iterable[str]]) -> Iterato
     field = FIELDS.get(key)
     if field is None:
         return
-    values = [*field.values, *sorted(known.get(key, ()))]
+    values = list(dict.fromkeys((*field.values, *sorted(known.get(key, ())))))
     folded = begun.casefold()
     near = [value for value in values if value.casefold().startswith(folded)]
     inside = [value for value in values if folded in value.casefold() and value not in near]
     for value in (*near, *inside):
-        yield Offer(f"{key}:{value}" if value in field.values else term(key, value))
+        yield Offer(f"{key}:{value}" if value in field.values else literal(key, value))

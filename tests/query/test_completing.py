@@ -29,6 +29,8 @@ def offered(text: str, *, offer_all: bool = False) -> list[str]:
         ("(host:doc", ["host:docs.example.org"]),
         ("host:EXAMPLE", ["host:docs.example.org", "host:shop.example.com"]),
         ("kind:my", ['kind:"my kind"']),
+        ("kind:evi", ["kind:evidence"]),
+        ("kind:cr", ["kind:crawl"]),
         ("owner:", ["owner:ours", "owner:foreign", "owner:gone"]),
         ("cli", ["client:"]),
         ("client:", ["client:claude-code", 'client:"two words"']),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
-from engine.query import FIELDS, Filter, QueryError, subject
+from engine.query import FIELDS, Filter, QueryError, subject, term
 from engine.query.fields import OWNERS, PARTS, STATES
 
 NOW = 1_763_773_200_000
@@ -104,6 +104,10 @@ def found(query: str) -> set[str]:
         ('status:"paused"', {"odd"}),
         ("status:paus*", {"odd"}),
         ("kind:crawl*", {"crawl", "failed", "forced", "orphan"}),
+        ("kind:sitemap OR kind:AGENT", {"failed", "envelope"}),
+        ("kind:crawl_sitemap -kind:sitemap", set()),
+        ('kind:"X"', {"odd"}),
+        ('kind:"agent"', set()),
         ("kind:crawl -status:completed", {"crawl", "orphan"}),
         ("host:docs.example.com", {"crawl"}),
         ("host:docs.example.com:8443", {"crawl"}),
@@ -176,6 +180,10 @@ def test_a_query_finds_what_it_says(query: str, names: set[str]) -> None:
         ("hsot:example.com", "unknown_field", 0, "Try host:"),
         ("qqqqq:1", "unknown_field", 0, "Known: status, kind,"),
         ("status:runing", "unknown_value", 0, "Try status:running."),
+        ("kind:crwl", "unknown_value", 0, "‘crwl’ is no value of kind:. Try kind:crawl."),
+        ("kind:xy", "unknown_value", 0, "Known: crawl, sitemap, recording, evidence, snapshot,"),
+        ("kind:zz", "unknown_value", 0, "command, agent, run, or any other in quotes."),
+        ("kind:<crawl", "bad_comparison", 0, "Write it like kind:crawl."),
         ("budget:<ok", "unknown_value", 0, "‘<ok’ is no value of budget:"),
         ("owner:me", "unknown_value", 0, "Known: ours, foreign, gone."),
         ("age:1h", "bad_comparison", 0, "Write it like age:<1h."),
@@ -216,11 +224,41 @@ def test_a_failure_needs_attention_for_a_day_and_a_stall_from_its_moment_on() ->
     assert test.passes(running, NOW - 5_000 + 60_000)
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("crawl", "crawl"),
+        ("crawl_sitemap", "sitemap crawl_sitemap"),
+        ("recording", "recording"),
+        ("oc_evidence_bundle", "evidence bundle oc_evidence_bundle"),
+        ("oc_session_snapshot", "snapshot oc_session_snapshot"),
+        ("commands", "command commands"),
+        ("browser_task", "agent browser_task"),
+        ("task_run", "run task_run"),
+    ],
+)
+def test_a_kind_is_found_by_its_short_word_and_its_stored_name(kind: str, words: str) -> None:
+    view = TaskView(TaskRecord(task_id="00000000000000d1", kind=kind))
+    other = TaskView(TaskRecord(task_id="00000000000000d2", kind="another"))
+    for word in words.split():
+        assert Filter.of(f"kind:{word}").shows(view, NOW)
+        assert not Filter.of(f"kind:{word}").shows(other, NOW)
+
+
+@pytest.mark.parametrize("kind", ["crawl", "commands", "agent", "another", "two words", "a*"])
+def test_a_term_for_a_stored_kind_finds_this_kind_alone(kind: str) -> None:
+    test = Filter.of(term("kind", kind))
+    for other in ("crawl", "commands", "browser_task", "agent", "another", "two words", "ab", kind):
+        view = TaskView(TaskRecord(task_id="00000000000000d1", kind=other))
+        assert test.shows(view, NOW) == (other == kind)
+
+
 def test_every_field_stands_in_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
     rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     assert [name for name in FIELDS if f"`{name}`" not in rows] == []
-    assert [word for word in (*STATES, *PARTS, *OWNERS) if word not in rows and word != "all"] == []
+    words = (*STATES, *PARTS, *OWNERS, *FIELDS["kind"].values)
+    assert [word for word in words if word not in rows and word != "all"] == []
 
 
 @pytest.mark.parametrize(

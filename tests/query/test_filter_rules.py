@@ -89,7 +89,13 @@ COMPARE = {
 }
 MODEL_TERMS = st.one_of(
     st.builds(Term, st.just("status"), st.sampled_from(["running", "failed", "live", "ended"])),
-    st.builds(Term, st.just("kind"), st.sampled_from(["crawl", "CRAWL", "c*", "*l", "other"])),
+    st.builds(
+        Term, st.just("kind"), st.sampled_from(["crawl", "CRAWL", "c*", "*l", "Command", "bundle"])
+    ),
+    st.builds(
+        Term, st.just("kind"), st.sampled_from(["other", "CRAWL", "command"]), st.just(""),
+        st.just(True),
+    ),
     st.builds(Term, st.just("name"), st.sampled_from(["a", "B", "a*", "ab"])),
     st.builds(Term, st.just("client"), st.sampled_from(["ab", "AB", "a*", "*", "mcp"])),
     st.builds(Term, st.just("route"), st.sampled_from(["mcp", "CLI", "http"])),
@@ -113,7 +119,7 @@ MODEL_TREES = st.recursive(
 RECORDS = st.builds(
     TaskRecord,
     task_id=st.just("0123456789abcdef"),
-    kind=st.sampled_from(["crawl", "commands", ""]),
+    kind=st.sampled_from(["crawl", "commands", "oc_evidence_bundle", "other", "command", ""]),
     status=st.sampled_from(["RUNNING", "PENDING", "FAILED", "COMPLETED"]),
     created_at=st.sampled_from([NOW - 500, NOW - 1500, NOW - 2500, 0]),
     error=st.none()
@@ -171,6 +177,12 @@ def age_is(node: Term, record: TaskRecord, _: object) -> bool:
     return record.created_at > 0 and COMPARE[node.comparison](age, int(node.value[0]) * 1000)
 
 
+def kind_is(node: Term, record: TaskRecord, _: object) -> bool:
+    words = {"command": "commands", "bundle": "oc_evidence_bundle"}
+    word = node.value if node.quoted else words.get(node.value.lower(), node.value)
+    return like(word, node.quoted, record.kind)
+
+
 def count_is(node: Term, _: object, units: Units | None) -> bool:
     if units is None:
         return False
@@ -180,7 +192,7 @@ def count_is(node: Term, _: object, units: Units | None) -> bool:
 
 MODEL: dict[str, Callable[[Term, TaskRecord, Units | None], bool]] = {
     "status": state_is,
-    "kind": lambda node, record, _: like(node.value, False, record.kind),
+    "kind": kind_is,
     "name": lambda node, record, _: like(
         node.value, False, name_of(record), part="*" not in node.value
     ),
