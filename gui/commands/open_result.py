@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from engine.export.exporter import Keep
-from engine.model.records import Status, TaskRecord, TaskView
+from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView
 from engine.results.units import Unit
 from engine.text.messages import say
 from gui.commands.exporting import Wanted
@@ -78,6 +78,7 @@ class Viewing(QObject):
 
     def _allow(self) -> None:
         views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
+        self._ctx.actions.suggest("open_result", bool(views) and has_units(views[0]))
         self._action.setEnabled(bool(views) and is_task(views[0]) and has_begun(views[0]))
 
     def _neighbour(self, task_id: str, way: int) -> TaskView | None:
@@ -109,6 +110,16 @@ def has_begun(view: TaskView) -> bool:
     """Return whether the task runs or has ended: until then there is nothing to show."""
     entry = view.entry
     return isinstance(entry, TaskRecord) and entry.status != Status.PENDING
+
+
+def has_units(view: TaskView) -> bool:
+    """Return whether the task leaves a result, or units of one, or may still do so."""
+    entry = view.entry
+    if not isinstance(entry, TaskRecord) or entry.kind == ENVELOPE:
+        return False  # the calls of an agent are events
+    if not entry.is_terminal or entry.status == Status.COMPLETED:
+        return True
+    return view.units is not None and view.units.done > 0
 
 
 def has_result(view: TaskView) -> bool:

@@ -428,11 +428,17 @@ def can_be_retried(view: TaskView) -> bool:
     entry, units = view.entry, view.units
     if not isinstance(entry, TaskRecord) or not entry.is_terminal:
         return False
+    known = traits_of(entry.kind)
     failed = entry.status == Status.FAILED if units is None else units.failed > 0
-    if not failed:
-        # Items that a contract names may be missing, though all that was visited is there.
-        return entry.engine is not None and entry.engine.contract_id is not None
-    return traits_of(entry.kind).crawls or traits_of(entry.kind).steps
+    return (known.crawls or known.steps) if failed else known.crawls and _may_miss_pages(entry)
+
+
+def _may_miss_pages(record: TaskRecord) -> bool:
+    """Return whether pages that a contract names may be missing, though none failed."""
+    engine = record.engine
+    if engine is None or engine.contract_id is None:
+        return False
+    return record.status != Status.COMPLETED or engine.forced_at is not None
 
 
 # Resume of stopped crawls, with an offer after a crash.

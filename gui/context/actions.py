@@ -75,6 +75,7 @@ ROW_MENU = (
 )
 
 NAME = "name"  # Property with the original text of an action
+SUGGESTED = "suggested"  # Property: False for an action that is possible, but of no use
 
 
 class Actions(QObject):
@@ -129,6 +130,12 @@ class Actions(QObject):
         self._obstacles[key] = "" if allowed else why_not
         self[key].setEnabled(allowed)
         self._show_tip(key)
+
+    def suggest(self, key: str, suggested: bool) -> None:
+        """Set whether the Overview has a button for this action while it is enabled."""
+        if self[key].property(SUGGESTED) != suggested:
+            self[key].setProperty(SUGGESTED, suggested)
+            self[key].changed.emit()  # Qt tells of its own properties only
 
     def allow_chosen(self, key: str, allowed: bool, why_not: str, *, chosen: int) -> None:
         """As `allow`, for an action on the `chosen` tasks, of which there may be none."""
@@ -318,3 +325,8 @@ def present(keys: Sequence[str], known: Callable[[str], bool]) -> Iterator[str]:
                 yield ""
             yield key
             line, began = False, True
+
+
+def is_suggested(action: QAction) -> bool:
+    """Return whether an action is possible and of use for the chosen task."""
+    return action.isEnabled() and action.property(SUGGESTED) is not False

@@ -47,6 +47,7 @@ from engine.text.words import (
     count,
     wait_words,
 )
+from gui.context.actions import is_suggested
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
 from gui.details.facts import (
@@ -137,7 +138,7 @@ class StateActions(QWidget):
         self.hide()
 
     def offer(self, actions: Iterable[QAction]) -> None:
-        """Show buttons for these actions, most urgent first, while they are enabled."""
+        """Show buttons for these actions, most urgent first, while they are suggested."""
         for action in actions:
             self.buttons[action] = button = QPushButton(self)
             self._row.insertWidget(len(self.buttons) - 1, button)
@@ -147,7 +148,7 @@ class StateActions(QWidget):
         self._show()
 
     def _show(self) -> None:
-        shown = [action for action in self.buttons if action.isEnabled()][:MOST_BUTTONS]
+        shown = list(filter(is_suggested, self.buttons))[:MOST_BUTTONS]
         for action, button in self.buttons.items():
             button.setText(plain_keys(action.iconText()))
             button.setIcon(action.icon())

@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.model.records import ENVELOPE
+from engine.model.records import ENVELOPE, EngineFields, TaskRecord, TaskView, Units
+from gui.commands.open_result import has_units
+from gui.commands.rerunning import can_be_retried
 from gui.details.result_window import ResultWindow
 from gui.startup.session import Session
 from tests.gui.result_ledgers import START, page, put_pages, put_task
@@ -88,3 +91,59 @@ async def test_walking_past_an_agents_result_comes_back_to_the_pages(home: Path)
         viewer.show_tab(viewer.log)  # chosen by hand: it stays
         viewer.on.click()
         assert viewer.tabs.currentWidget() is viewer.log
+
+
+async def test_an_agent_task_that_never_failed_is_offered_no_retry_and_no_result(
+    home: Path,
+) -> None:
+    forced = {"contract_id": "0" * 16, "forced_at": START + 5000}
+    put_task(home, 1, ENVELOPE, engine=forced)
+    put_pages(put_task(home, 2), page(2))
+    async with opened(home) as session:
+        buttons = session.window.details.overview.state_actions.buttons
+        offered = [buttons[session.window.acts[key]] for key in ("retry_failed", "open_result")]
+        choose_rows(session, 1)
+        assert [one.isVisible() for one in offered] == [False, False]
+        assert session.window.acts["open_result"].isEnabled()  # its calls can be read
+        choose_rows(session, 2)
+        assert [one.isVisible() for one in offered] == [False, True]
+
+
+def ended(kind: str, status: str, units: Units | None = None, **engine: Any) -> TaskView:
+    record = TaskRecord(f"{1:016x}", kind=kind, status=status, engine=EngineFields(**engine))
+    return TaskView(record, units=units)
+
+
+@pytest.mark.parametrize(
+    ("view", "retried"),
+    [
+        (ended("crawl", "COMPLETED", Units(3, 3, failed=1)), True),
+        (ended("crawl", "COMPLETED", Units(3, 3), contract_id="a"), False),
+        (ended("crawl", "COMPLETED", Units(3, 3), contract_id="a", forced_at=START), True),
+        (ended("crawl", "FAILED", Units(3, 3), contract_id="a"), True),
+        (ended("crawl", "FAILED", Units(3, 3)), False),
+        (ended("commands", "FAILED"), True),
+        (ended(ENVELOPE, "COMPLETED", Units(3, 4), contract_id="a", forced_at=START), False),
+        (ended(ENVELOPE, "FAILED", Units(3, 4, failed=1), contract_id="a"), False),
+        (ended("crawl", "RUNNING", Units(3, 4, failed=1)), False),
+    ],
+)
+def test_a_retry_is_offered_where_parts_failed_or_a_contract_may_miss_pages(
+    view: TaskView, retried: bool
+) -> None:
+    assert can_be_retried(view) == retried
+
+
+@pytest.mark.parametrize(
+    ("view", "offered"),
+    [
+        (ended("crawl", "COMPLETED"), True),
+        (ended("crawl", "CANCELLED", Units(2, 9)), True),
+        (ended("crawl", "CANCELLED"), False),
+        (ended("crawl", "FAILED", Units(0, 9)), False),
+        (ended("crawl", "RUNNING"), True),
+        (ended(ENVELOPE, "COMPLETED", Units(3, 4)), False),
+    ],
+)
+def test_a_result_is_offered_where_units_are_kept(view: TaskView, offered: bool) -> None:
+    assert has_units(view) == offered
