@@ -302,8 +302,11 @@ def _broken(error: json.JSONDecodeError, data: bytes) -> str:
         return "meta.json is empty"
     if data.startswith(b"\xef\xbb\xbf"):
         return "it starts with a byte order mark"
+    line, column = error.lineno, error.colno
     cut = error.msg.startswith("Unterminated string") or error.pos >= len(error.doc.rstrip())
-    return "meta.json is cut short" if cut else "not valid JSON"
+    if cut:
+        return f"meta.json is cut short (line {line}, column {column})"
+    return f"not valid JSON (line {line}, column {column})"
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

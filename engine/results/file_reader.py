@@ -7,6 +7,7 @@ cancelled call leaves no thread reading for longer than one part takes.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 import msgspec
 
 from engine.ledger.holes import is_hole, seek_behind
+from engine.ledger.json_stream import is_deep_text
 from engine.ledger.reader import LedgerReader
 from engine.ledger.routing import OWN_ONLY, Router, routed, routed_parts
 from engine.model.blocked_places import Refusals, refusal
@@ -68,6 +70,13 @@ class FileFacts(msgspec.Struct, frozen=True):
     @property
     def is_picture(self) -> bool:
         return self.name.lower().endswith((".png", ".jpg", ".jpeg", ".webp"))
+
+
+class JsonMistake(msgspec.Struct, frozen=True):
+    """The first place at which a file is no JSON, from 1."""
+
+    line: int
+    column: int
 
 
 class FilePart(msgspec.Struct, frozen=True):
@@ -124,6 +133,7 @@ def find_in(
 
 T = TypeVar("T")
 PART_S, LONGEST_S = 0.05, 0.4
+MOST_CHECKED: Final = 1024 * 1024  # bytes: the decoder needs 15 ms, in which no other thread runs
 MOST_VALUE: Final = 8 * 1024 * 1024  # bytes of one value that is read whole
 MOST_INNER: Final = 64 * 1024 * 1024  # of a string that contains JSON
 OnProgress = Callable[[int, int], None]
@@ -281,6 +291,27 @@ class TaskFileReader:
         parts: AsyncIterator[list[Node | Rest]] = _in_parts(begin(), self._broken(task_id, name))
         async for part in parts:
             yield part
+
+    @routed()
+    async def mistake(self, task_id: str, name: str) -> JsonMistake | None:
+        """Find the first mistake in a JSON file of up to 1 MiB.
+
+        The tree finds no others than those at which it cannot go on: a bare word is shown.
+        """
+        return await asyncio.to_thread(self._mistake, task_id, name)
+
+    def _mistake(self, task_id: str, name: str) -> JsonMistake | None:
+        with self.open(task_id, name) as file:
+            data = file.read(MOST_CHECKED + 1)
+        if len(data) > MOST_CHECKED or is_deep_text(data):
+            return None
+        try:
+            json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+        except json.JSONDecodeError as error:
+            return JsonMistake(error.lineno, error.colno)
+        except ValueError:  # a number of too many digits
+            return None
+        return None
 
     @routed_parts
     async def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
+from engine.results.file_reader import JsonMistake
 from engine.results.json_tree import Hit, Kind, Node, Rest, Step, path_of
 from engine.text.words import count
 from gui.context.window_context import Desk
@@ -33,7 +34,7 @@ from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
 from gui.style.accessibility import search_field
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, show_plain_columns
-from gui.style.theme import plain_tip, tone
+from gui.style.theme import TonedLabel, plain_tip, tone
 from gui.style.widgets import ElidedLabel, arrange
 
 LEVEL = 500  # members that are read at once
@@ -237,6 +238,7 @@ class JsonView(QWidget):
         self.search = search_field(self, self.tr("Search names and values"))
         self._state = ElidedLabel("muted", self)
         self._path = ElidedLabel("muted", self)
+        self._mistake = TonedLabel("", "warning", self)
         self.stop = QPushButton(self.tr("Stop"), self)
         self._hits: list[Hit] = []
         self._at = -1
@@ -257,7 +259,10 @@ class JsonView(QWidget):
         self.search.setFixedWidth(32 * character)
         self.stop.hide()
         self.top = arrange(QHBoxLayout(), self.search, self._state, self.stop, 1)
-        arrange(QVBoxLayout(self), self.top, (self.tree, 1), self._path, margins=0, spacing=6)
+        self._mistake.setWordWrap(True)
+        self._mistake.hide()
+        parts = (self.top, self._mistake, (self.tree, 1), self._path)
+        arrange(QVBoxLayout(self), *parts, margins=0, spacing=6)
         self._path.setWordWrap(True)
         self.setFocusProxy(self.tree)
 
@@ -266,7 +271,7 @@ class JsonView(QWidget):
         self.search.returnPressed.connect(self.next_hit)
         self.stop.clicked.connect(self._stop_search)
         self.model.settled.connect(self._go_on)
-        self.model.broken.connect(self._state.show_text)
+        self.model.broken.connect(self._show_broken)
         self.tree.selectionModel().currentChanged.connect(self._show_path)
         self.tree.customContextMenuRequested.connect(self._show_menu)
         scope = Qt.ShortcutContext.WidgetWithChildrenShortcut
@@ -294,13 +299,42 @@ class JsonView(QWidget):
         self._typed.cancel()
         self._state.show_text("")
         self._path.show_text("")
+        self._show_mistake("")
         self.model.show_file(task_id, name)
+        if name.endswith(".json"):
+            self._desk.bridge.ask(
+                lambda engine: engine.reading.mistake(task_id, name),
+                self._take_mistake,
+                lambda _: None,  # the tree shows the error
+                name=self._check,
+            )
 
     def leave(self) -> None:
         """Cancel running reads."""
         self._stop_search()
         self.model.stop()
+        self._desk.bridge.call_off(self._check)
         self._where = ("", "")
+
+    # Mistakes.
+
+    @property
+    def _check(self) -> str:
+        return f"json mistake {id(self)}"
+
+    def _take_mistake(self, found: JsonMistake | None) -> None:
+        if found is None:
+            return
+        text = self.tr("Not valid JSON in line {0}, column {1}: the tree may miss a part.")
+        self._show_mistake(text.format(count(found.line), count(found.column)))
+
+    def _show_broken(self, reason: str) -> None:
+        if self._mistake.isHidden():  # its line and column say more than a byte
+            self._show_mistake(reason)
+
+    def _show_mistake(self, text: str) -> None:
+        self._mistake.show_text(text)
+        self._mistake.setVisible(bool(text))
 
     # Search.
 

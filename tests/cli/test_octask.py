@@ -429,3 +429,12 @@ def test_a_module_in_the_cwd_is_not_imported(octask: Octask, site: Any, tmp_path
     assert ran.returncode == 0, ran.stderr
     assert not (tmp_path / "ran").exists()
     octask("wait", ran.stdout.strip())
+
+
+def test_get_shows_the_line_of_the_mistake_in_an_unreadable_task(octask: Octask) -> None:
+    folder = octask.home / "tasks" / ("0" * 15 + "1")
+    folder.mkdir(parents=True)
+    (folder / "meta.json").write_text('{\n  "task_id": RUNNING\n}')
+    said = octask("get", folder.name)
+    assert "not valid JSON (line 2, column 14)" in said
+    assert str(folder / "meta.json") in said

@@ -352,3 +352,32 @@ async def test_a_file_that_was_written_again_is_shown_again(home: Path) -> None:
         (folder / "meta.json").write_text(json.dumps({"kind": meta["kind"]}))
         tab._look()
         await settled(lambda: tab.tree.model.rowCount() == 1)
+
+
+BROKEN = '{\n  "task_id": "0000000000000001",\n  "kind": "crawl",\n  "status": RUNNING\n}'
+
+
+async def test_an_unreadable_task_shows_the_line_of_the_mistake_and_the_path(home: Path) -> None:
+    meta = put_task(home, 1) / "meta.json"
+    meta.write_text(BROKEN)
+    async with opened(home) as session:
+        tab: Raw = await tab_of(session, 1, "raw", Raw)
+        await settled(lambda: tab.tree.model.rowCount() == 3)
+        mistake = tab.tree._mistake
+        await settled(mistake.isVisible)
+        said = "Not valid JSON in line 4, column 13: the tree may miss a part."
+        assert mistake.text() == said
+        overview = session.window.details.overview
+        session.window.details.restore_state("overview")
+        assert overview.text_of("error") == "not valid JSON (line 4, column 13)"
+        assert overview.text_of("path") == str(meta)
+
+
+async def test_a_tree_of_valid_json_has_no_warning(home: Path) -> None:
+    meta = put_task(home, 1) / "meta.json"
+    async with opened(home) as session:
+        tab: Raw = await tab_of(session, 1, "raw", Raw)
+        await settled(lambda: tab.tree.model.rowCount() > 2)
+        reading = session.bridge.engine.reading
+        assert await reading.mistake(f"{1:016x}", meta.name) is None
+        assert not tab.tree._mistake.isVisible()

@@ -54,7 +54,8 @@ def test_the_list_is_in_openchromes_order_and_shows_what_it_hides(corpus: Ledger
     assert [made[name] for name in ours] == [made[name] for name in theirs]
     assert set(ours) == set(theirs)
     hidden = {entry.task_id: entry.reason for entry in listed if isinstance(entry, Unreadable)}
-    assert hidden == {"00000000000000a1": "meta.json is cut short"}  # a2 is too young to tell
+    assert set(hidden) == {"00000000000000a1"}  # a2 is too young to tell
+    assert hidden["00000000000000a1"].startswith("meta.json is cut short (line ")
 
 
 def test_a_folder_without_meta_is_shown_after_five_seconds(corpus: Ledger, root: Path):
