@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QTableView, QWidg
 from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from engine.text import words
+from engine.text.messages import ENGLISH
 from gui.context.window_context import Desk
 from gui.engine_link.task_events import KEPT, TONES, UNIT_FAILED, EventRow, mark_failures
 from gui.style.tables import (
@@ -274,6 +275,7 @@ def _bold() -> QFont:
 # Table of events, which distinguishes scrolling by the user from added rows.
 
 _TIME_CHARS, _KIND_CHARS = 14, 20
+_CELL_PAD = 16  # pixels around the text of a cell
 
 
 class EventTable(QTableView):
@@ -294,10 +296,15 @@ class EventTable(QTableView):
         header.setStretchLastSection(True)
         character = self.fontMetrics().averageCharWidth()
         header.resizeSection(0, _TIME_CHARS * character + 16)
-        header.resizeSection(1, _KIND_CHARS * character)
+        header.resizeSection(1, max(_KIND_CHARS * character, self._widest_kind()))
         self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
         self._by_hand = False
         self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
+
+    def _widest_kind(self) -> int:
+        """The pixels of the longest name of a kind in this language, with room for the cell."""
+        names = (words.say(one) for one in ENGLISH if one.startswith("event."))
+        return max(map(self.fontMetrics().horizontalAdvance, names)) + _CELL_PAD
 
     def current_place(self) -> int:
         """Return the byte position of the current event; -1 without one."""

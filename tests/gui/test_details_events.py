@@ -10,10 +10,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractSlider, QApplication, QLabel, QToolButton
+from pytestqt.qtbot import QtBot
 
 from engine.model.records import TaskEvent
-from engine.text.messages import retold
+from engine.text import words
+from engine.text.messages import ENGLISH, retold
 from gui.details import event_table
+from gui.details.event_table import EventModel, EventTable
 from gui.details.panel import Details
 from gui.engine_link.task_events import EventPart, event_row
 from gui.style.tables import COLOUR
@@ -344,3 +347,11 @@ def test_a_failure_is_known_once_the_events_before_it_are_read(details: Details)
     kinds = [row.kind for row in events.model.kept]
     assert kinds == ["progress", "unit_failed", "unit_failed", "progress"]
     assert +events.model.kinds == {"progress": 2, "unit_failed": 2}
+
+
+def test_the_names_of_all_kinds_fit_their_column(german: None, qtbot: QtBot) -> None:
+    table = EventTable(EventModel())
+    qtbot.addWidget(table)
+    room, measure = table.columnWidth(1), table.fontMetrics().horizontalAdvance
+    names = [words.say(one) for one in ENGLISH if one.startswith("event.")]
+    assert [name for name in names if measure(name) + 10 > room] == []

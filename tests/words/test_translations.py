@@ -160,6 +160,27 @@ def test_german_is_polite_and_sets_its_own_quotes() -> None:
         assert text.count("„") == text.count("“"), text
 
 
+def test_a_text_names_a_button_or_an_action_as_it_is_called(
+    spoken: dict[str, dict[str, object]],
+) -> None:
+    names: dict[str, set[str]] = {}
+    for source, text in pairs(spoken):
+        names.setdefault(SPECIALS.sub(r"\1", source), set()).add(SPECIALS.sub(r"\1", text))
+    wrong = [
+        (source, name)
+        for source, text in pairs(spoken)
+        for name in re.findall("“([^”{}]+)”", source)
+        if name in names and not any(one in text for one in names[name])
+    ]
+    assert wrong == []
+
+
+def test_no_two_kinds_of_events_have_one_name(spoken: dict[str, dict[str, object]]) -> None:
+    texts = [str(text) for key, text in spoken["messages"].items() if key.startswith("event.")]
+    names = [text.strip("✕ ").casefold() for text in texts]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_the_search_for_texts_finds_those_of_every_kind() -> None:
     found = window_texts()
     assert len(found) > 900
