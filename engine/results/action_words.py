@@ -25,14 +25,22 @@ def action_words(action: Mapping[str, Any], *, english: bool = False) -> str:
     maker = _WORDS.get(kind)
     if maker is not None:
         return maker(action, say)
-    return say(f"action.{kind}", what=element_words(action)) if kind in _PLAIN else ""
+    return say(f"action.{kind}", what=_element(action, say)) if kind in _PLAIN else ""
 
 
 def element_words(action: Mapping[str, Any]) -> str:
-    """Return the action's element: its role and name, else its selector."""
+    """Return the action's element in English: its role and name, else its selector."""
+    return _element(action, _english)
+
+
+def _element(action: Mapping[str, Any], say: Say) -> str:
     role = _text(action, "role") or _text(action, "tag") or "element"
     name = plain_label(_text(action, "name"))
-    return f"{role} “{name}”" if name else _text(action, "selector") or role
+    message = f"role.{role}"
+    role = say(message) if message in messages.ENGLISH else role
+    if not name:
+        return _text(action, "selector") or role
+    return say("action.element", role=role, name=name)
 
 
 def plain_label(name: str) -> str:
@@ -69,36 +77,36 @@ def _navigate(action: Mapping[str, Any], say: Say) -> str:
 def _click(action: Mapping[str, Any], say: Say) -> str:
     how = _CLICKS.get(_number(action, "count"), "click")
     button = _text(action, "button")
-    what = element_words(action)
+    what = _element(action, say)
     return say(f"action.{how}.button" if button else f"action.{how}", what=what, button=button)
 
 
 def _key(action: Mapping[str, Any], say: Say) -> str:
     alone = not _text(action, "selector")
     message = "action.key" if alone else "action.key.in"
-    return say(message, key=_text(action, "key"), what=element_words(action))
+    return say(message, key=_text(action, "key"), what=_element(action, say))
 
 
 def _check(action: Mapping[str, Any], say: Say) -> str:
-    return say("action.check" if action.get("on") else "action.uncheck", what=element_words(action))
+    return say("action.check" if action.get("on") else "action.uncheck", what=_element(action, say))
 
 
 def _typing(action: Mapping[str, Any], say: Say) -> str:
     text = _text(action, "text")
-    return say("action.type" if text else "action.clear", text=text, what=element_words(action))
+    return say("action.type" if text else "action.clear", text=text, what=_element(action, say))
 
 
 def _choice(action: Mapping[str, Any], say: Say) -> str:
-    return say("action.select", values=_texts(action, "values"), what=element_words(action))
+    return say("action.select", values=_texts(action, "values"), what=_element(action, say))
 
 
 def _upload(action: Mapping[str, Any], say: Say) -> str:
-    return say("action.upload", files=_texts(action, "files"), what=element_words(action))
+    return say("action.upload", files=_texts(action, "files"), what=_element(action, say))
 
 
 def _scroll(action: Mapping[str, Any], say: Say) -> str:
     if _text(action, "selector"):
-        return say("action.scroll.in", what=element_words(action))
+        return say("action.scroll.in", what=_element(action, say))
     down, right = _number(action, "dy"), _number(action, "dx")
     if down:
         return say("action.scroll.down" if down > 0 else "action.scroll.up", pixels=abs(down))

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication
 
 from engine.results.unit_filter import UNIT_FIELDS, facts_of
 from engine.results.units import Unit, UnitState
-from engine.text.messages import retold
+from engine.text.messages import ENGLISH, retold, say
 from engine.text.words import count, size_words, took
 
 TONES: Final = {
@@ -152,8 +152,14 @@ def fact_title(name: str) -> str:
 
 def spoken(unit: Unit) -> str:
     """Describe a unit in a sentence for screen readers."""
-    parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit), earlier_of(unit))
+    parts = (state_word(unit)[2:], name_of(unit), unit.title, said_of(unit), earlier_of(unit))
     return ", ".join(part for part in parts if part)
+
+
+def name_of(unit: Unit) -> str:
+    """Return the name of a unit; the parts of a bundle have words of their own."""
+    message = f"part.{unit.name}"
+    return say(message) if message in ENGLISH else unit.name
 
 
 def said_of(unit: Unit) -> str:
@@ -259,7 +265,7 @@ _TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.ca
 ITEM_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("state", state_word, lambda unit: (unit.state, unit.failure), 12, is_toned=True),
-    UnitColumn("name", lambda unit: unit.name, lambda unit: unit.name, 56),
+    UnitColumn("name", name_of, lambda unit: unit.name, 56),
     _TITLE,
     *_RARE,
     UnitColumn("reason", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),

@@ -199,7 +199,8 @@ def _text(event: TaskEvent) -> str:
         return _progress(data)
     if event.kind == "log":
         phase, note = data.pop("phase", ""), data.pop("note", "")
-        said = ": ".join(str(part) for part in (phase, note) if part)
+        told = (_phase_word(phase), retold(note) if isinstance(note, str) else note)
+        said = ": ".join(str(part) for part in told if part)
         return _join(said, data)
     if event.kind in _TOLD:
         return _TOLD[event.kind](data)
@@ -284,12 +285,14 @@ def _progress(data: dict[str, Any]) -> str:
 
 
 def _unit_words(message: object) -> object:
-    """Translate what a progress event says: an activity, or `address: reason` of a failed page."""
+    """Translate what a progress event says: an activity, or the `name: reason` of a failed unit."""
     if not isinstance(message, str):
         return message
     address, colon, reason = message.partition(": ")
     if colon and address.startswith(("http://", "https://")):
         return f"{address}{colon}{retold(reason)}"
+    if colon and f"part.{address}" in ENGLISH:
+        return f"{_known('part', address)}{colon}{retold(reason)}"
     return retold(message)
 
 
@@ -301,8 +304,22 @@ def _join(said: str, rest: dict[str, Any]) -> str:
         (only,) = kept.values()
         if isinstance(only, str):
             return only
-    more = ", ".join(f"{key} {_value(value)}" for key, value in kept.items())
+    more = ", ".join(f"{_known('log.field', key)} {_fact(key, kept[key])}" for key in kept)
     return f"{said} ({more})" if said else more
+
+
+def _fact(key: str, value: object) -> str:
+    return str(_phase_word(value)) if key == "phase" else _value(value)
+
+
+def _phase_word(phase: object) -> object:
+    return _known("log.phase", phase) if isinstance(phase, str) else phase
+
+
+def _known(group: str, name: str) -> str:
+    """Return the word of this group for `name`; names of other programs stay as they are."""
+    message = f"{group}.{name}"
+    return words.say(message) if message in ENGLISH else name
 
 
 def _value(value: object) -> str:

@@ -75,13 +75,81 @@ class Template(NamedTuple):
         return "".join(part + next(gaps, "") for part in self.parts)
 
 
+# What a field of an action may hold. A sentence of a person that begins like one ("Check the
+# prices") has no element, address or key there, and stays as it is.
+_ELEMENT = re.compile(r"(\w+) “(.*)”", re.DOTALL)
+_SELECTOR = re.compile(r"\S*(?:[#\[=:]|\w\.\w)\S*(?: >+ \S+)*")
+_ACTION_FIELDS = {
+    "url": re.compile(r"\w+:\S*"),
+    "key": re.compile(r"\S+"),
+    "button": re.compile(r"left|middle|right"),
+    "pixels": re.compile(r"\d+"),
+    "tab": re.compile(r"\d+"),
+}
+
+
+class ActionTranslator:
+    """Translator of what a recording stores while it runs: an action in English words.
+
+    Typed text, addresses and names are data and stay as they are; of an element only the role is
+    translated.
+    """
+
+    def __init__(self, said: Mapping[str, str]) -> None:
+        self._said = said
+        known = [
+            (Template.of(ENGLISH[key]), Template.of(text))
+            for key, text in said.items()
+            if key.startswith("action.") and key != "action.element"
+        ]
+        self._whole = {one.parts[0]: text.parts[0] for one, text in known if not one.names}
+        self._whole |= {ENGLISH[key]: text for key, text in said.items() if key.startswith("part.")}
+        self._open = sorted(
+            (pair for pair in known if pair[0].names), key=lambda pair: -pair[0].weight
+        )
+
+    def __call__(self, text: str) -> str | None:
+        """Translate an action, or a part of a bundle; None for another text."""
+        if text in self._whole:
+            return self._whole[text]
+        for template, said in self._open:
+            facts = template.facts(text) if text.startswith(template.parts[0]) else None
+            facts = self._translated(facts) if facts is not None else None
+            if facts is not None:
+                return said.filled(facts)
+        return None
+
+    def _translated(self, facts: dict[str, str]) -> dict[str, str] | None:
+        fields = ((name, _ACTION_FIELDS.get(name)) for name in facts)
+        if not all(field is None or field.fullmatch(facts[name]) for name, field in fields):
+            return None
+        if "what" in facts:
+            what = self._element(facts["what"])
+            return None if what is None else {**facts, "what": what}
+        return facts
+
+    def _element(self, text: str) -> str | None:
+        if f"role.{text}" in self._said:
+            return self._said[f"role.{text}"]
+        found = _ELEMENT.fullmatch(text)
+        if found is None:
+            return text if _SELECTOR.fullmatch(text) else None
+        role, name = found.groups()
+        template = Template.of(self._said.get("action.element", ENGLISH["action.element"]))
+        return template.filled({"role": self._said.get(f"role.{role}", role), "name": name})
+
+
 class ReasonTranslator:
     """Translator of this program's sentences, by English text, or by code for errors."""
 
     def __init__(
-        self, told: Mapping[str, str], errors: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        told: Mapping[str, str],
+        errors: Mapping[str, Mapping[str, str]] | None = None,
+        said: Mapping[str, str] | None = None,
     ) -> None:
         self._told, self._errors = told, errors or {}
+        self._actions = ActionTranslator(said or {})
         self._whole: dict[str, str] = {}
         self._open: tuple[tuple[Template, Template], ...] = ()
         self._again = lru_cache(maxsize=2_000)(self._say)
@@ -110,6 +178,8 @@ class ReasonTranslator:
         whole = self._whole.get(text)
         if whole is not None or len(text) > MOST_CHARS or depth > MOST_NESTED:
             return whole or text
+        if not depth and (action := self._actions(text)) is not None:
+            return action
         if depth and _NUMBER.fullmatch(text):
             return messages.decimal(float(text.replace(",", "")), len(text.partition(".")[2]))
         for template, said in self._open:
@@ -145,7 +215,7 @@ class Texts:
             # English needs none
 
             grounds = dict(self._grounds())
-            self.told = ReasonTranslator({**found["told"], **grounds}, self.errors)
+            self.told = ReasonTranslator({**found["told"], **grounds}, self.errors, self.messages)
 
     def _grounds(self) -> Iterator[tuple[str, str]]:
         """Yield warnings about a ledger's folder together with their advice, as they are stored."""

@@ -13,11 +13,13 @@ from PySide6.QtWidgets import QAbstractSlider, QApplication, QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
 from engine.model.records import TaskEvent
+from engine.results.units import Unit
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
 from gui.details import event_table
 from gui.details.event_table import EventModel, EventTable
 from gui.details.panel import Details
+from gui.details.unit_columns import ITEM_COLUMNS
 from gui.engine_link.task_events import EventPart, event_row
 from gui.style.tables import COLOUR
 from gui.style.theme import tone
@@ -355,3 +357,48 @@ def test_the_names_of_all_kinds_fit_their_column(german: None, qtbot: QtBot) -> 
     room, measure = table.columnWidth(1), table.fontMetrics().horizontalAdvance
     names = [words.say(one) for one in ENGLISH if one.startswith("event.")]
     assert [name for name in names if measure(name) + 10 > room] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        (
+            "progress",
+            {"unitsDone": 2, "message": "Press Tab in textbox “Password”"},
+            "2  Tab drücken in Textfeld „Password“",
+        ),
+        ("progress", {"unitsDone": 1, "unitsTotal": 2, "message": "dom"}, "1/2  DOM"),
+        (
+            "progress",
+            {"unitsDone": 2, "unitsTotal": 2, "message": "screenshot: is empty", "unitsFailed": 1},
+            "2/2 · 1 Fehler  Bild: ist leer",
+        ),
+        (
+            "log",
+            {"phase": "stop", "note": "asked to end in good order"},
+            "Ende: gebeten, in guter Ordnung zu enden",
+        ),
+        ("log", {"phase": "mine", "note": "as I say"}, "mine: as I say"),
+        (
+            "started",
+            {"objective": "Collect 12 herons", "phase": "explore"},
+            "Ziel Collect 12 herons, Phase erkunden",
+        ),
+        (
+            "tool_call",
+            {"tool": "find", "ok": False, "error": {"code": "gone", "message": "is empty"}},
+            "find, fehlgeschlagen: ist leer (Code gone)",
+        ),
+        ("log", {"note": "n", "mine": 3}, "n (mine 3)"),
+    ],
+)
+def test_events_are_told_in_german_but_for_what_others_wrote(
+    german: None, kind: str, data: dict[str, Any], said: str
+) -> None:
+    assert event_row(TaskEvent(ts=NOW, kind=kind, data=data)).text == said
+
+
+def test_the_parts_of_a_bundle_have_german_names_in_the_list(german: None) -> None:
+    (name,) = (column for column in ITEM_COLUMNS if column.key == "name")
+    shown = [name.text(Unit(0, "done", one)) for one in ("dom", "screenshot", "https://a.test/")]
+    assert shown == ["DOM", "Bild", "https://a.test/"]

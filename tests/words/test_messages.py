@@ -64,7 +64,9 @@ BUILT |= {f"details.{key}" for key in ("timeline", *(kind.key for kind in TABS))
 BUILT |= {one for one in ENGLISH if one.startswith("ended.")}
 BUILT |= {"connection.direct", "connection.playwright"}  # by the summary of a crawl
 # Actions of a recording are worded by their type and how they were done (see action_words).
-BUILT |= {one for one in ENGLISH if one.startswith("action.")}
+BUILT |= {one for one in ENGLISH if one.startswith(("action.", "role."))}
+# Names that stand in the files, and are looked up there.
+BUILT |= {one for one in ENGLISH if one.startswith(("log.", "part."))}
 EVENTS = "event."  # kinds come from the files of strangers, too
 
 

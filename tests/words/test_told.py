@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from engine.ledger.filesystem_checks import Mount, disk_concern, unreliable_notices
 from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
 from engine.model.records import Units
+from engine.results.action_words import action_words
 from engine.text import messages, words
 from gui.i18n import language
 from gui.i18n.language import (
@@ -168,3 +169,46 @@ def test_german_progress_calls_no_unit_that_failed_or_never_ran_done(spoken_germ
     told = words.progress_spoken("crawl", Units(40, 40, failed=9))
     assert told == "40 von 40 Seiten, davon 9 fehlgeschlagen"
     assert words.progress_spoken("crawl", Units(1, 1)) == "1 von 1 Seite"
+
+
+ACTIONS: tuple[dict[str, object], ...] = (
+    {"type": "navigate", "url": "https://a.example/in%20the/page"},
+    {"type": "navigated", "url": "https://a.example/"},
+    {"type": "navigate", "how": "back"},
+    {"type": "click", "role": "link"},
+    {"type": "click", "role": "button", "name": "Back"},
+    {"type": "click", "role": "button", "name": "Go", "count": 2, "button": "right"},
+    {"type": "click", "role": "generic", "name": "Own “role”"},
+    {"type": "click", "role": "link", "selector": "#menu > li.first"},
+    {"type": "key", "key": "Tab", "role": "textbox", "name": "Password", "selector": "#p"},
+    {"type": "key", "key": "Control+A"},
+    {"type": "type", "role": "searchbox", "name": "Find", "text": "{{find}}"},
+    {"type": "select", "role": "combobox", "name": "Size", "values": ["M", "L"]},
+    {"type": "scroll", "dy": 300},
+    {"type": "dialog", "answer": "accepted", "name": "Sure?"},
+    {"type": "close_tab", "tab": 1},
+)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_stored_action_is_translated_to_what_the_list_of_actions_says(
+    spoken_german: object, action: dict[str, object]
+) -> None:
+    stored = action_words(action, english=True)
+    assert messages.retold(stored) == action_words(action) != stored
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Check the prices", "Click the login link.", "Press the button", "Go to the next page"),
+        *("Type a report into the log", "Select all in the list", "Scroll on", "Drag it"),
+    ],
+)
+def test_a_note_of_an_agent_is_not_taken_for_an_action(spoken_german: object, text: str) -> None:
+    assert messages.retold(text) == text
+
+
+def test_the_end_of_a_command_is_told_in_the_language(spoken_german: object) -> None:
+    assert messages.retold("3. open the shop (error)") == "3. open the shop (fehlgeschlagen)"
+    assert messages.retold("3. open (it) (success)") == "3. open (it) (gelungen)"

@@ -37,8 +37,8 @@ from engine.kinds.context import (
     UnitStopped,
     telling,
     upstream_proxy,
-    within_domains,
     with_way_out,
+    within_domains,
 )
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.remote_browser_use import remote_place
