@@ -42,9 +42,10 @@ from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.i18n.names import line_of
-from gui.style.accessibility import InOrder, search_field
+from gui.style.accessibility import InOrder
 from gui.style.editors import Roomy, read_only_text
 from gui.style.questions import Question
+from gui.style.search_field import search_field
 from gui.style.theme import TonedLabel, heading, plain_label, plain_tip
 from gui.style.widgets import arrange
 
@@ -236,6 +237,7 @@ class HelpDialog(InOrder, QDialog):
         self._lay_out()
         self._names.currentRowChanged.connect(self._show)
         self._field.textChanged.connect(self._find)
+        self._field.left.connect(self._names.setFocus)
         self._find("")
         self._names.setCurrentRow(0)
         self._field.setFocus()
@@ -371,6 +373,7 @@ class LicensesDialog(InOrder, QDialog):
         self._text = read_only_text(self, self.tr("License text"), fixed=True)
         self._lay_out()
         self._field.textChanged.connect(self._find)
+        self._field.left.connect(self._list.setFocus)
         self._list.currentItemChanged.connect(lambda *_: self._show())
         self.finished.connect(lambda _: bridge.call_off(_READING))
         bridge.spawn_once(self._read(), name=_READING)

@@ -35,8 +35,8 @@ from gui.engine_link.scheduling import SlicedWork
 from gui.i18n import language
 from gui.settings.shortcuts import plain
 from gui.start.starting import Starting
-from gui.style.accessibility import search_field
 from gui.style.fuzzy_match import score
+from gui.style.search_field import search_field
 from gui.style.theme import plain_label, tone
 from gui.style.widgets import arrange
 from gui.tasks.row import Row
@@ -334,6 +334,9 @@ class PaletteDialog(QDialog):
                 return True
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
                 self._choose(self._list.currentIndex())
+                return True
+            if event.key() == Qt.Key.Key_Escape:  # the field would clear first, as in a window
+                self.reject()
                 return True
         return super().eventFilter(watched, event)
 

@@ -39,8 +39,8 @@ from gui.details.details_tab import EDGES
 from gui.details.viewer_tabs import ViewerTab
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
-from gui.style.accessibility import search_field
 from gui.style.questions import open_in_browser
+from gui.style.search_field import search_field
 from gui.style.tables import (
     ALIGNMENT,
     COLOUR,
@@ -268,6 +268,7 @@ class AuditTab(ViewerTab):
     def _connect(self) -> None:
         self.choice.selectionModel().currentRowChanged.connect(self._show_report)
         self.search.textChanged.connect(self._typed.request)
+        self.search.left.connect(self._leave_search)
         self.stop.clicked.connect(self._stop)
         self.again.clicked.connect(self._read)
         self._moved.connect(self._show_progress)
@@ -363,6 +364,9 @@ class AuditTab(ViewerTab):
         if (table := self.table) is not None:
             _model(table).set_filter(self.search.text())
             self._show_state()
+
+    def _leave_search(self) -> None:
+        (self.table or self.choice).setFocus()
 
     def _show_state(self) -> None:
         table, found = self.table, self._audit

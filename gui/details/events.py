@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
     QHBoxLayout,
-    QLineEdit,
     QMenu,
     QPushButton,
     QToolButton,
@@ -35,6 +34,7 @@ from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
 from gui.style.accessibility import clearable
 from gui.style.questions import documents
+from gui.style.search_field import SearchLine
 from gui.style.tables import marked_rows
 from gui.style.theme import plain_keys, plain_tip
 from gui.style.widgets import ElidedLabel, EmptyNote, arrange
@@ -218,20 +218,14 @@ class FindBar(QWidget):
         )
 
 
-class _Field(QLineEdit):
-    """Search field: Down and Up step between matches; Esc clears, then leaves."""
+class _Field(SearchLine):
+    """Search field: Down and Up step between matches."""
 
     stepped = Signal(int)
-    left = Signal()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
-        if key == Qt.Key.Key_Escape:
-            if self.text():
-                self.clear()
-            else:
-                self.left.emit()
-        elif key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
+        if key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
             self.stepped.emit(1 if key == Qt.Key.Key_Down else -1)
         elif key == Qt.Key.Key_Return and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self.stepped.emit(-1)

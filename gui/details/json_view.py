@@ -32,7 +32,7 @@ from engine.text.words import count
 from gui.context.window_context import Desk
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
-from gui.style.accessibility import search_field
+from gui.style.search_field import search_field
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, show_plain_columns
 from gui.style.theme import TonedLabel, plain_tip, tone
 from gui.style.widgets import ElidedLabel, arrange
@@ -269,6 +269,7 @@ class JsonView(QWidget):
     def _connect(self) -> None:
         self.search.textChanged.connect(self._typed.request)
         self.search.returnPressed.connect(self.next_hit)
+        self.search.left.connect(self.tree.setFocus)
         self.stop.clicked.connect(self._stop_search)
         self.model.settled.connect(self._go_on)
         self.model.broken.connect(self._show_broken)

@@ -27,8 +27,8 @@ from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
-from gui.style.accessibility import search_field
 from gui.style.editors import read_only_text
+from gui.style.search_field import search_field
 from gui.style.theme import plain_label, plain_tip
 from gui.style.widgets import arrange
 
@@ -77,6 +77,7 @@ class FileText(QWidget):
         self.later.clicked.connect(lambda: self._go(self._part.start + len(self._part.data)))
         self.search.returnPressed.connect(self.find_next)
         self.search.textChanged.connect(lambda _: self._forget_search())
+        self.search.left.connect(self.text.setFocus)
         self.stop.clicked.connect(self._forget_search)
         self._read_so_far.connect(self._show_progress)
         again = QShortcut(QKeySequence.StandardKey.FindNext, self, self.find_next)

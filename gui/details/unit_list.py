@@ -37,8 +37,8 @@ from gui.details.unit_columns import (
 )
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
-from gui.style.accessibility import search_field
 from gui.style.questions import open_in_browser
+from gui.style.search_field import search_field
 from gui.style.tables import (
     ALIGNMENT,
     COLOUR,
@@ -322,6 +322,7 @@ class UnitList(QWidget):
 
     def _connect(self) -> None:
         self.search.textChanged.connect(self._typed.request)
+        self.search.left.connect(self.table.setFocus)
         self.chips.changed.connect(self._typed.run)
         self.mistake.corrected.connect(self._search_for)
         self.model.changed.connect(self._show_state)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
     QHeaderView,
-    QLineEdit,
     QPushButton,
     QToolButton,
     QTreeWidget,
@@ -32,6 +31,7 @@ from gui.i18n import language
 from gui.style.accessibility import InOrder, announce, clearable
 from gui.style.editors import CompletionPopup, Roomy
 from gui.style.icons import icon
+from gui.style.search_field import SearchLine
 from gui.style.theme import heading, plain_keys, plain_label, plain_tip
 from gui.style.widgets import arrange
 from gui.tasks.facets import ROOT
@@ -174,10 +174,8 @@ class _Chip(QToolButton):
 Known = Mapping[str, Iterable[str]]
 
 
-class FilterBox(QLineEdit):
-    """Input line in which arrows and Tab choose a completion; `escaped` returns the focus."""
-
-    escaped = Signal()
+class FilterBox(SearchLine):
+    """Input line in which arrows and Tab choose a completion; Down leaves it for the list."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -206,14 +204,8 @@ class FilterBox(QLineEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if self._chooses(event):
             event.accept()
-        elif event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            if self.text():
-                self.clear()
-            else:
-                self.escaped.emit()
         elif event.key() == Qt.Key.Key_Down:
-            self.escaped.emit()
+            self.left.emit()
         elif event.key() == Qt.Key.Key_Space and _with_control(event):
             self._offer(offer_all=True)
         else:
@@ -297,7 +289,7 @@ class FilterBar(QWidget):
         clearable(self._box)
         self._box.textChanged.connect(self._type)
         self._box.returnPressed.connect(self._leave)
-        self._box.escaped.connect(self._escape)
+        self._box.left.connect(self._escape)
         self._help = QToolButton(self)
         self._numbers = plain_label(tone="muted", parent=self)
         self._numbers.hide()

@@ -35,8 +35,9 @@ from gui.settings.setting_controls import (
 from gui.settings.setting_pages import Item, Page, SettingPages
 from gui.settings.setting_parts import ShortcutEditor
 from gui.settings.shortcuts import Shortcuts
-from gui.style.accessibility import InOrder, search_field
+from gui.style.accessibility import InOrder
 from gui.style.fuzzy_match import score
+from gui.style.search_field import search_field
 from gui.style.theme import heading, plain_label
 from gui.style.widgets import arrange
 
@@ -71,6 +72,7 @@ class SettingsDialog(InOrder, QDialog):
         self._lay_out()
         self._names.currentRowChanged.connect(self._turn_to)
         self._search.textChanged.connect(self._find)
+        self._search.left.connect(self._names.setFocus)
         self._restore.clicked.connect(self._restore_page)
         self._names.setCurrentRow(0)
         self._find("")

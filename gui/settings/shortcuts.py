@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 
 from gui.context.actions import MENUS, Actions
 from gui.context.window_context import WindowContext
-from gui.style.accessibility import InOrder, search_field
+from gui.style.accessibility import InOrder
+from gui.style.search_field import search_field
 from gui.style.widgets import arrange
 
 CHOSEN: Final = "shortcuts.keys"
@@ -135,6 +136,7 @@ class ShortcutSheet(InOrder, QDialog):
             self._add(title, lines)
         self._list.expandAll()
         self._field.textChanged.connect(self._narrow)
+        self._field.left.connect(self._list.setFocus)
         self._field.setFocus()
 
     def _lay_out(self) -> None:

@@ -161,15 +161,6 @@ def _first_stop(region: QWidget) -> QWidget | None:
     return next(stops_in(region), None)
 
 
-def search_field(parent: QWidget, hint: str, name: str = "") -> QLineEdit:
-    """Return a clearable field whose accessible name is `name`, or the hint it shows when empty."""
-    field = QLineEdit(parent)
-    field.setPlaceholderText(hint)
-    field.setAccessibleName(name or hint)
-    clearable(field)
-    return field
-
-
 def clearable(line: QLineEdit) -> None:
     """Add a clear button with an accessible name and a tool tip to `line`."""
     line.setClearButtonEnabled(True)
