@@ -30,8 +30,9 @@ TONES: Final = {
 class UnitColumn(NamedTuple):
     """Column of a unit table: `text` is shown, `value` sorted; `width` in characters, 0: the rest.
 
-    By default an `is_rare` column is shown only while a unit has a value that is not 0 or empty,
-    and an `is_extra` one is hidden. Only crawled pages have an `is_of_pages` column.
+    By default an `is_rare` column is shown only while a unit has a value that is not 0 or empty
+    (`has`, if it is sorted by another value), and an `is_extra` one is hidden. Only crawled pages
+    have an `is_of_pages` column. `least` is the width where room is short, 0: the same.
     """
 
     key: str
@@ -43,6 +44,8 @@ class UnitColumn(NamedTuple):
     is_rare: bool = False
     is_extra: bool = False
     is_of_pages: bool = False
+    least: int = 0
+    has: Callable[[Unit], object] | None = None
 
 
 REASONS: Final = ("reason", "error")
@@ -56,6 +59,7 @@ PROSE: Final = (
     *REASONS,
 )  # elided at the right
 _SIGN_CHARS = 3  # extra width of the sign
+_SHORT_CHARS = 12  # of a text that is less important than the address
 
 
 def kind_word(kind: str) -> str:
@@ -215,7 +219,9 @@ def _rare(key: str, value: Callable[[Unit], int], width: int) -> UnitColumn:
     )
 
 
-_EARLIER = UnitColumn("earlier", earlier_of, lambda unit: unit.earlier, 30, is_rare=True)
+_EARLIER = UnitColumn(
+    "earlier", earlier_of, lambda unit: unit.earlier, 30, is_rare=True, least=_SHORT_CHARS
+)
 _RARE: Final = (
     _rare("attempts", lambda unit: unit.attempts, 9),
     _EARLIER,
@@ -241,6 +247,7 @@ def _page_number(
         is_number=True,
         is_extra=is_extra,
         is_of_pages=True,
+        least=width if is_extra else width - 2,
     )
 
 
@@ -258,10 +265,13 @@ def _fact_text(key: str, width: int) -> UnitColumn:
         width,
         is_extra=True,
         is_of_pages=True,
+        least=min(width, _SHORT_CHARS),
     )
 
 
-_TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24)
+_TITLE = UnitColumn(
+    "title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24, least=_SHORT_CHARS
+)
 ITEM_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("state", state_word, lambda unit: (unit.state, unit.failure), 12, is_toned=True),
@@ -271,7 +281,12 @@ ITEM_COLUMNS: Final = (
     UnitColumn("reason", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )
 _FIELDS_COLUMN = UnitColumn(
-    "fields", lambda unit: unit.fields, lambda unit: unit.fields.casefold(), 30, is_rare=True
+    "fields",
+    lambda unit: unit.fields,
+    lambda unit: unit.fields.casefold(),
+    30,
+    is_rare=True,
+    least=_SHORT_CHARS,
 )
 _CONSENT_COLUMN = UnitColumn(
     "consent", lambda unit: unit.consent_words, lambda unit: unit.consent_words, 24, is_rare=True
@@ -282,7 +297,7 @@ _WORKER_COLUMN = UnitColumn(
 PAGE_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
-    UnitColumn("url", lambda unit: unit.name, lambda unit: unit.name, 42),
+    UnitColumn("url", lambda unit: unit.name, lambda unit: unit.name, 90, least=24),
     _TITLE,
     _page_number("depth", lambda unit: unit.depth, 8, is_extra=False),
     _page_number("response", lambda unit: unit.response_ms, 10, _ms, is_extra=False),
@@ -311,7 +326,15 @@ PAGE_COLUMNS: Final = (
     _CONSENT_COLUMN,
     _WORKER_COLUMN,
     *_RARE,
-    UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
+    UnitColumn(
+        "error",
+        said_of,
+        lambda unit: (unit.reason.casefold(), unit.remark),
+        36,
+        is_rare=True,
+        least=20,
+        has=lambda unit: unit.reason or unit.remark,
+    ),
 )
 KEYS_OF_NAMES: Final = ("name", "url")  # the column that grows, and is always shown
 _TITLE_PAD = 3  # extra width of the arrow of a sorted column
@@ -325,6 +348,11 @@ def width_of(column: UnitColumn) -> int:
         return max(column.width, longest_state())
     title = len(title_of(column.key)) + _TITLE_PAD if column.is_extra else 0
     return max(column.width, title)
+
+
+def least_of(column: UnitColumn) -> int:
+    """Return the width of a column in characters where room is short."""
+    return column.least or width_of(column)
 
 
 def search_example(column: UnitColumn) -> str:

@@ -30,6 +30,7 @@ from gui.details.unit_columns import (
     TONES,
     UnitColumn,
     kind_word,
+    least_of,
     search_example,
     spoken,
     title_of,
@@ -124,7 +125,8 @@ class UnitModel(QAbstractTableModel):
         self._all.extend(units)
         self.has_reasons = self.has_reasons or any(one.reason for one in units)
         for at in (at for at, used in self._used.items() if not used):
-            self._used[at] = any(map(self.columns[at].value, units))
+            column = self.columns[at]
+            self._used[at] = any(map(column.has or column.value, units))
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
         if not self._filtering.is_active:  # else the running filter reaches them
             fit = [one for one in units if self._passes(one)]
@@ -278,8 +280,11 @@ class UnitList(QWidget):
         self.more: Callable[[str, int], AsyncIterator[Sequence[Unit]]] | None = None
         self.model = UnitModel(columns, self)
         widths = [width_of(one) for one in columns]
+        least = [least_of(one) for one in columns] if choosable else ()
         grows = next(at for at, column in enumerate(columns) if column.key in KEYS_OF_NAMES)
-        self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
+        self.table = PlainTable(
+            self.model, self.tr("Items"), widths, self, grows=grows, least=least
+        )
         self.table.elide_right([at for at, one in enumerate(columns) if one.key in PROSE])
         self.table.let_sort()
         self.columns = self._column_choice() if choosable else None

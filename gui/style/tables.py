@@ -64,7 +64,8 @@ class PlainTable(QTableView):
     """Table with whole-row selection and column `widths` in characters (0 keeps the default).
 
     With `least` (also in characters) columns shrink where room is short instead of scrolling
-    sideways, and elided text is shown as a tool tip.
+    sideways, down to their titles or further, and elided text is shown as a tool tip. The column
+    `grows`, without it the last one, has the remaining room.
     """
 
     def __init__(
@@ -133,10 +134,13 @@ class PlainTable(QTableView):
 
     def _give_room(self) -> None:
         header = self.horizontalHeader()
-        if self._least and not self._touched:
-            self._fit()
         last = self._last_shown()
-        if self._grows < 0 or self._touched or last < 0:
+        if self._touched or last < 0:
+            return
+        if self._least:
+            self._fit(last)
+            return
+        if self._grows < 0:
             return
         others = sum(header.sectionSize(at) for at in range(last) if at != self._grows)
         character = self.fontMetrics().averageCharWidth()
@@ -145,18 +149,26 @@ class PlainTable(QTableView):
         left = room - max(LAST_CHARS * character, share)
         header.resizeSection(self._grows, max(LEAST_CHARS * character, left))
 
-    def _fit(self) -> None:
-        character = self.fontMetrics().averageCharWidth()
-        *others, last = enumerate(zip(self._widths, self._least, strict=True))
-        shares = [
-            Share(str(at), usual * character + PAD, least * character + PAD)
-            for at, (usual, least) in others
-        ]
-        at, (_, least) = last
-        end = Share(str(at), LAST_CHARS * character, least * character + PAD, fills=True)
-        widths = fitted([*shares, end], self.viewport().width())
-        for share in (end, *shares):  # Qt stretches the last section and never shrinks it
-            self.horizontalHeader().resizeSection(int(share.key), widths[share.key])
+    def _fit(self, last: int) -> None:
+        header, room = self.horizontalHeader(), self.viewport().width()
+        shown = [at for at in range(header.count()) if not header.isSectionHidden(at)]
+        shares = [self._share(at, last, titled=True) for at in shown]
+        if _total(shares) > room:
+            shares = [self._share(at, last, titled=False) for at in shown]
+        widths = fitted(shares, room)
+        for at in (last, *shown):  # Qt stretches the last section and never shrinks it
+            header.resizeSection(at, widths[str(at)])
+
+    def _share(self, at: int, last: int, *, titled: bool) -> Share:
+        header, character = self.horizontalHeader(), self.fontMetrics().averageCharWidth()
+        least = self._least[at] * character
+        if titled:
+            title = str(self.model().headerData(at, Qt.Orientation.Horizontal, DISPLAY) or "")
+            # Qt elides by parts of a pixel
+            least = max(least, header.fontMetrics().horizontalAdvance(title) + 1)
+        usual = max((self._widths[at] or LAST_CHARS) * character, least)
+        fills = at == (last if self._grows < 0 else self._grows)
+        return Share(str(at), usual + PAD, least + PAD, fills=fills)
 
     def _last_shown(self) -> int:
         """Return the column that Qt stretches; -1 without columns."""

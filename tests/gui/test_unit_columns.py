@@ -6,15 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
 from gui.commands.exporting import ExportDialog
-from gui.details.result_window import ResultWindow
+from gui.details.result_window import SIZE, ResultWindow
 from gui.details.unit_columns import PAGE_COLUMNS, search_example, title_of, width_of
 from gui.details.unit_list import Items, UnitList, UnitModel
+from gui.style.tables import PAD
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_result_tabs import settled, tab_of
 from tests.gui.test_result_viewer import viewer_of
@@ -181,7 +183,7 @@ async def test_other_kinds_have_no_columns_of_pages(home: Path) -> None:
         viewer = await viewer_of(session, 1)
         choose(viewer.pages, "words")
         await shown_other(viewer, 1)
-        assert shown(viewer.pages) == ["number", "code", "url", "title", "error"]
+        assert shown(viewer.pages) == ["number", "code", "url", "title"]
         assert not {"Words", "Depth", "H1"} & entries(viewer.pages).keys()
         await shown_other(viewer, -1)
         assert "words" in shown(viewer.pages)
@@ -327,3 +329,42 @@ async def test_custom_fields_have_a_column_while_a_page_has_some(home: Path) -> 
         await settled(lambda: model.rowCount() == 1)
         viewer = await viewer_of(session, 2)
         assert viewer.pages.table.isColumnHidden(at)
+
+
+async def test_an_address_has_the_room_that_the_other_columns_do_not_need(home: Path) -> None:
+    url = "http://127.0.0.1:8902/slow-body"
+    put_pages(put_task(home, 1), page(0, url=url, redacted=1), page(1, error="HTTP 404"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.resize(*SIZE)
+        table = viewer.pages.table
+        assert {"redacted", "error"} <= set(shown(viewer.pages))
+        assert table.columnWidth(AT["url"]) - PAD > table.fontMetrics().horizontalAdvance(url)
+        widths = [table.columnWidth(at) for at in range(len(PAGE_COLUMNS))]
+        assert sum(widths) == table.viewport().width()
+
+
+async def test_errors_have_a_column_only_while_a_page_has_one(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0), page(1))
+    put_pages(put_task(home, 2), page(0), page(1, error="HTTP 404"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        assert "error" not in shown(viewer.pages)
+        url = viewer.pages.table.columnWidth(AT["url"])
+        await shown_other(viewer, 1)
+        assert "error" in shown(viewer.pages)
+        assert viewer.pages.table.columnWidth(AT["url"]) < url
+
+
+@pytest.mark.usefixtures("german")
+async def test_a_title_of_a_page_column_is_shown_whole(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0, redacted=1), page(1, error="HTTP 404"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.resize(*SIZE)
+        table = viewer.pages.table
+        metrics = table.horizontalHeader().fontMetrics()
+        for at in (AT[key] for key in shown(viewer.pages)):
+            title = str(viewer.pages.model.headerData(at, Qt.Orientation.Horizontal))
+            room = table.columnWidth(at) - PAD
+            assert metrics.elidedText(title, Qt.TextElideMode.ElideRight, room) == title
