@@ -72,7 +72,7 @@ class ReportKind(NamedTuple):
 
 
 _PAGE = ReportColumn("page", 50)
-_PROBLEM = ReportColumn("problem", 16)
+_PROBLEM = ReportColumn("problem", 36)
 _TITLE = ReportColumn("title", 40)
 _LINKED = ReportColumn("linked_from", 9, is_number=True)
 REPORTS: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt, Signal
@@ -32,7 +32,7 @@ from engine.results.site_audit import (
     searched,
 )
 from engine.results.units import Unit
-from engine.text.messages import say
+from engine.text.messages import retold, say
 from engine.text.words import NONE, count
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
@@ -59,6 +59,10 @@ MOST_SHOWN: Final = 20_000  # rows of a report that sort and filter at once; an 
 _TYPED_MS = 120
 _CHARS = 500  # of one cell
 _LEAST_CHARS = 20  # of a column where room is short
+_PROBLEM_CHARS = 24  # at least; a sentence follows in the tool tip
+_GROWING = ("target", "address", "page")  # the first of these has the remaining room
+_PROSE = frozenset({"title", "text", "problem", "description"})  # elided at the right
+_RARE = frozenset({"rel", "by"})  # shown only while a row has a value
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft | _MIDDLE, Qt.AlignmentFlag.AlignRight | _MIDDLE
 PROBLEMS = frozenset({"missing", "duplicate"})  # that have words
@@ -134,8 +138,14 @@ class ReportModel(QAbstractTableModel):
     def row_at(self, row: int) -> tuple[Cell, ...]:
         return self._all[self._shown[row]]
 
+    @property
+    def rare_columns(self) -> dict[int, bool]:
+        """The columns that most reports do not need, and whether they have a value."""
+        rare = (at for at, column in enumerate(self.kind.columns) if column.name in _RARE)
+        return {at: any(row[at] for row in self._all) for at in rare}
+
     def show_rows(self, rows: Sequence[tuple[Cell, ...]]) -> None:
-        self._all = rows[:MOST_SHOWN]
+        self._all = _with_problem_words(self.kind, rows[:MOST_SHOWN])
         self._texts = list(map(searched, self._all))
         self._arrange()
 
@@ -210,12 +220,29 @@ def _sort_value(cell: Cell) -> Any:
     return cell.casefold() if isinstance(cell, str) else cell
 
 
+def _with_problem_words(
+    kind: ReportKind, rows: Sequence[tuple[Cell, ...]]
+) -> Sequence[tuple[Cell, ...]]:
+    """Return the rows with their problems in the chosen language, as they are sorted and found."""
+    names = [column.name for column in kind.columns]
+    if "problem" not in names:
+        return rows
+    at = names.index("problem")
+    words = {cell: _problem_words(cell) for cell in {row[at] for row in rows}}
+    return [(*row[:at], words[row[at]], *row[at + 1 :]) for row in rows]
+
+
+def _problem_words(cell: Cell) -> Cell:
+    if not isinstance(cell, str):
+        return cell
+    return say(f"audit.problem.{cell}") if cell in PROBLEMS else retold(cell)
+
+
 def _text(column: ReportColumn, cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        is_word = column.name == "problem" and cell in PROBLEMS
-        return say(f"audit.problem.{cell}") if is_word else display(cell, _CHARS)
+        return display(cell, _CHARS)
     if column.name in ("code", "final_code"):
         return str(cell)
     return count(cell) if isinstance(cell, int) else count(round(cell))
@@ -357,7 +384,9 @@ class AuditTab(ViewerTab):
         for other in self._tables.values():
             other.setVisible(other is table)
         report = self._audit.report(kind.name)
-        _model(table).show_rows(report.rows)
+        model = _model(table)
+        model.show_rows(report.rows)
+        table.show_columns(model.rare_columns)
         self._filter()
 
     def _filter(self) -> None:
@@ -396,19 +425,28 @@ class AuditTab(ViewerTab):
     def keep(self) -> Keep | None:
         """The filter of the shown rows, for an export; None while all are shown."""
         asked = tuple(self.search.text().casefold().split())
-        return (lambda record: matches(record, asked)) if asked else None
+        if not asked:
+            return None
+
+        def keeps(record: Mapping[str, Cell]) -> bool:
+            problem = _problem_words(record.get("problem"))
+            return matches({**record, "problem": problem}, asked)
+
+        return keeps
 
     def _make_table(self, kind: ReportKind) -> PlainTable:
         model = ReportModel(kind, self)
         titles = [len(say(f"audit.column.{column.name}")) + 2 for column in kind.columns]
         widths = [max(one.width, title) for one, title in zip(kind.columns, titles, strict=True)]
         least = [
-            width if one.is_number else min(width, _LEAST_CHARS)
+            width if one.is_number else min(width, _least_chars(one))
             for one, width in zip(kind.columns, widths, strict=True)
         ]
-        table = PlainTable(model, say(f"audit.{kind.name}"), widths, self, least=least)
-        prose = [at for at, one in enumerate(kind.columns) if one.name in ("title", "text")]
-        table.elide_right(prose)
+        names = [one.name for one in kind.columns]
+        grows = next(names.index(name) for name in _GROWING if name in names)
+        title = say(f"audit.{kind.name}")
+        table = PlainTable(model, title, widths, self, grows=grows, least=least)
+        table.elide_right([at for at, name in enumerate(names) if name in _PROSE])
         table.let_sort()
         EmptyNote(table.viewport())
         table.activated.connect(lambda index: self._open_page(model, index.row()))
@@ -451,6 +489,10 @@ class AuditTab(ViewerTab):
             )
         menu.addAction(self.tr("Copy &row")).triggered.connect(lambda: copy_rows(table))
         return menu
+
+
+def _least_chars(column: ReportColumn) -> int:
+    return _PROBLEM_CHARS if column.name == "problem" else _LEAST_CHARS
 
 
 def _model(table: PlainTable) -> ReportModel:

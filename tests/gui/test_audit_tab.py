@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QAbstractItemModelTester, QTest
@@ -15,8 +16,9 @@ from engine.results.site_audit import REPORT_OF, REPORTS
 from gui.commands.exporting import ExportDialog
 from gui.details import audit_tab
 from gui.details.audit_tab import AuditTab, ReportModel
-from gui.details.result_window import ResultWindow
+from gui.details.result_window import SIZE, ResultWindow
 from gui.startup.session import Session
+from gui.style.tables import PAD, PlainTable
 from gui.style.widgets import EmptyNote
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows
@@ -219,3 +221,66 @@ def test_report_models_are_proper_models(qtbot: QtBot, monkeypatch: Any) -> None
     model.set_filter("/1")
     assert len(cells(model)) == 1
     del tester
+
+
+LOOP: Final[dict[str, Any]] = {
+    "status": None,
+    "error": "too many redirects",
+    "error_code": "redirects",
+}
+
+
+def room_of(table: PlainTable, column: int) -> int:
+    return table.columnWidth(column) - PAD
+
+
+async def test_a_problem_is_not_cut_for_empty_columns_beside_it(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1, **LOOP))
+    async with opened(home) as session:
+        viewer, tab = await audit_of(session)
+        viewer.resize(*SIZE)
+        choose(tab, "broken_links")
+        table = tab.table
+        assert table is not None
+        assert room_of(table, 1) >= table.fontMetrics().horizontalAdvance(LOOP["error"])
+        names = [one.name for one in REPORT_OF["broken_links"].columns]
+        shown = [name for at, name in enumerate(names) if not table.isColumnHidden(at)]
+        assert shown == ["target", "problem", "page", "text"]
+
+
+async def test_how_a_broken_link_was_found_is_shown_where_it_is_known(home: Path) -> None:
+    links = [{"href": page(1)["url"], "text": "x", "rel": "nofollow"}]
+    put_pages(put_task(home, 1), page(0, links=links, links_found=1), gone(1))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        choose(tab, "broken_links")
+        assert tab.table is not None
+        assert not tab.table.isColumnHidden(4)
+        assert tab.table.isColumnHidden(5)
+
+
+async def test_the_page_and_no_number_has_the_spare_room_of_a_report(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), linking(1, 0))
+    async with opened(home) as session:
+        viewer, tab = await audit_of(session)
+        viewer.resize(1390, 700)
+        choose(tab, "links_in")
+        table = tab.table
+        assert table is not None
+        numbers = [table.columnWidth(at) for at in (1, 2, 3)]
+        assert table.columnWidth(0) > 2 * sum(numbers)
+        assert table.columnWidth(0) + sum(numbers) == table.viewport().width()
+
+
+@pytest.mark.usefixtures("german")
+async def test_problems_are_told_and_found_in_the_language_of_the_window(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1, **LOOP), gone(2))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        model = choose(tab, "broken_links")
+        assert [row[1] for row in cells(model)] == ["zu viele Weiterleitungen", "HTTP 404"]
+        tab.search.setText("Weiterleitungen")
+        await settled(lambda: model.rowCount() == 1)
+        assert tab.keep is not None
+        kept = [tab.keep({"problem": problem}) for problem in (LOOP["error"], "HTTP 404", None)]
+        assert kept == [True, False, False]
