@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt
@@ -34,7 +35,14 @@ from gui.details.json_view import JsonView
 from gui.details.screenshots import FileHandle
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.details.unit_list import UnitList
-from gui.details.viewer_tabs import ContractTab, Diff, Preview, Source, ViewerTab
+from gui.details.viewer_tabs import (
+    ContractTab,
+    Diff,
+    Preview,
+    Source,
+    ViewerTab,
+    contract_of,
+)
 from gui.engine_link.scheduling import Throttle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
 from gui.style.accessibility import InOrder
@@ -110,7 +118,9 @@ class ResultWindow(InOrder, QWidget):
         self._desk, self._callbacks = desk, around
         self._view: TaskView | None = None
         self._wanted: int | None = None
-        self._aside = False
+        self._chosen: QWidget | None = None  # the user's tab, also where it is empty
+        self._empty: set[QWidget] = set()  # tabs that have nothing for the task
+        self._placing = self._opening = False
         self.setMinimumSize(*SMALLEST)
         self.resize(*SIZE)
         self._name = heading("", self, grow=1.1)
@@ -168,7 +178,9 @@ class ResultWindow(InOrder, QWidget):
             self.tabs.addTab(tab, title)
 
     def _connect(self) -> None:
-        self.tabs.currentChanged.connect(self._soon.request)
+        self.tabs.currentChanged.connect(self._tab_changed)
+        for tab in (self.preview, self.diff):
+            tab.empty.connect(partial(self._leave_empty, tab))
         self.pages.chosen.connect(self._soon.request)
         self.pages.activated.connect(self._open_unit)
         self.pages.strip.source_wanted.connect(lambda _: self.show_tab(self.source))
@@ -208,6 +220,9 @@ class ResultWindow(InOrder, QWidget):
             button.setEnabled(self._callbacks.neighbour(view.task_id, way) is not None)
         if other:
             self._leave()
+            self._empty.clear()
+            self._opening = True
+            self._place_tab()
         self._update_tabs()
         if not other:
             self._select_wanted()
@@ -237,29 +252,46 @@ class ResultWindow(InOrder, QWidget):
         """Whether an agent drives the task: its calls are events, and it has no units."""
         return self._view is not None and getattr(self._view.entry, "kind", "") == ENVELOPE
 
-    def _adapt_to_units(self) -> None:
-        """Hide the tabs of units for tasks without units, and show the log instead."""
-        calls, of_units = self._has_calls, (self.pages, self.source)
-        goes_aside = calls and self.tabs.currentWidget() in of_units
-        for tab in of_units:
-            self.tabs.setTabVisible(self.tabs.indexOf(tab), not calls)
-        self.this_view.setVisible(not calls)
-        if goes_aside:
-            self.show_tab(self.log)
-            self._aside = True
-        elif self._aside and not calls:
-            self._aside = False
-            if self.tabs.currentWidget() is self.log:
-                self.show_tab(self.pages)
+    def _tab_changed(self) -> None:
+        if not self._placing:
+            self._chosen, self._opening = self.tabs.currentWidget(), False
+        self._soon.request()
+
+    def _place_tab(self) -> None:
+        """Show the user's tab, or the first with content if that one has none for the task."""
+        view = self._view
+        if view is None:
+            return
+        self._adapt_to_kind(view)
+        tabs = [self.tabs.widget(at) for at in range(self.tabs.count())]
+        wanted = (self._chosen, self.log if self._has_calls else None, *tabs)
+        tab = next(tab for tab in wanted if tab is not None and self._has_content(tab, view))
+        self._placing = True
+        self.tabs.setCurrentWidget(tab)
+        self._placing = False
+
+    def _has_content(self, tab: QWidget, view: TaskView) -> bool:
+        """Return whether the tab may have content: some know only after they have read."""
+        if tab in self._empty or not self.tabs.isTabVisible(self.tabs.indexOf(tab)):
+            return False
+        return tab is not self.contract or contract_of(view) is not None
+
+    def _leave_empty(self, tab: QWidget) -> None:
+        """Leave a tab that proves empty, unless the user has chosen it for this task."""
+        self._empty.add(tab)
+        if self._opening and tab is self.tabs.currentWidget():
+            self._place_tab()
 
     def _adapt_to_kind(self, view: TaskView) -> None:
-        """Hide columns that only pages have, and name the tab by the kind's units."""
-        self._adapt_to_units()
-        known = traits_of(getattr(view.entry, "kind", ""))
+        """Hide tabs and columns that the kind lacks, and name the first tab by its units."""
+        calls, known = self._has_calls, traits_of(getattr(view.entry, "kind", ""))
         steps = not known.crawls
-        if steps and self.tabs.currentWidget() is self.audit:
-            self.show_tab(self.pages)
-        self.tabs.setTabVisible(self.tabs.indexOf(self.audit), known.crawls)
+        shown = ((self.pages, not calls), (self.source, not calls), (self.audit, not steps))
+        self._placing = True  # Qt leaves a tab that is hidden, which is no choice of the user
+        for tab, is_shown in shown:
+            self.tabs.setTabVisible(self.tabs.indexOf(tab), is_shown)
+        self._placing = False
+        self.this_view.setVisible(not calls)
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
         self.pages.model.name_columns(known.unit_noun)
         if self.pages.columns is not None:

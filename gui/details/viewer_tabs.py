@@ -52,7 +52,7 @@ from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
 from gui.style.theme import PlainLabel, plain_label, plain_tip, tone
-from gui.style.widgets import arrange
+from gui.style.widgets import EmptyNote, arrange
 from gui.tasks.row import Row
 
 # Base class of the result viewer's tabs.
@@ -60,8 +60,10 @@ from gui.tasks.row import Row
 
 class ViewerTab(QWidget):
     """Viewer tab, updated only while it is current. It reads through `desk.bridge`, never on the
-    loop.
+    loop. `empty` is emitted when it has read that it has nothing for the task.
     """
+
+    empty = Signal()
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,16 +89,16 @@ class ContractTab(ViewerTab):
         super().__init__(desk, parent)
         self.facts = plain_label("", self, wrap=True)
         self.items = read_only_text(self, self.tr("Items of the contract"))
+        self.nothing = EmptyNote(self)
         arrange(QVBoxLayout(self), self.facts, (self.items, 1), margins=EDGES)
         self.setFocusProxy(self.items)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
-        entry = view.entry
-        engine_fields = entry.engine if isinstance(entry, TaskRecord) else None
-        link = engine_fields.contract_id if engine_fields is not None else None
-        self.items.setVisible(link is not None)
+        link = contract_of(view)
+        for part in (self.facts, self.items):
+            part.setVisible(link is not None)
+        self.nothing.tell("" if link is not None else self.tr("No contract."))
         if link is None:
-            self.facts.show_text(self.tr("No contract."))
             return
         self.desk.bridge.ask(
             lambda engine: engine.contracts.get(link), self._show, self._show_error, name=self._name
@@ -117,6 +119,12 @@ class ContractTab(ViewerTab):
 
     def _show_error(self, error: EngineError) -> None:
         self.facts.show_text(language.sentence(error))
+
+
+def contract_of(view: TaskView) -> str | None:
+    """Return the id of the task's contract; None without one."""
+    engine_fields = view.entry.engine if isinstance(view.entry, TaskRecord) else None
+    return engine_fields.contract_id if engine_fields is not None else None
 
 
 def _tr(text: str) -> str:
@@ -171,6 +179,7 @@ class Preview(ViewerTab):
         both.addWidget(after)
         both.setChildrenCollapsible(False)
         self._both = both
+        self.nothing = EmptyNote(self)
         arrange(QVBoxLayout(self), self.title, (both, 1), margins=EDGES)
         self.setFocusProxy(self.now)
 
@@ -204,21 +213,25 @@ class Preview(ViewerTab):
             self._after.setVisible(steps and at > 0)
         if steps and at > 0:
             self.before.show_picture(task_id, pictures[at - 1])
-        self._both.setVisible(bool(pictures))
         if not pictures:
-            self.title.show_text(
+            self._tell(
                 self.tr("No screenshots were taken. Source has the text; the form has the option.")
             )
-        elif at >= 0:
-            self.now.show_picture(task_id, wanted)
-        elif self._wanted or not self.title.text():
-            self.now.show_picture(task_id, pictures[0])
+            self.empty.emit()
+        elif at < 0 and not self._wanted and self.title.text():
+            self._tell(self.tr("There is no picture of {0}").format(self.title.text()))
         else:
-            self.title.show_text(self.tr("There is no picture of {0}").format(self.title.text()))
-            self._both.hide()
+            self._tell("")
+            self.now.show_picture(task_id, wanted if at >= 0 else pictures[0])
+
+    def _tell(self, text: str) -> None:
+        """Show this text in place of the pictures, or them."""
+        for part in (self.title, self._both):
+            part.setVisible(not text)
+        self.nothing.tell(text)
 
     def _show_error(self, error: EngineError) -> None:
-        self.title.show_text(language.sentence(error))
+        self._tell(language.sentence(error))
 
 
 def _titled(text: str, pane: QWidget) -> QWidget:
@@ -421,6 +434,7 @@ class Diff(ViewerTab):
             self._compare()
         else:
             self.state.show_text(self.tr("There is no other run of the same target."))
+            self.empty.emit()
 
     def leave(self) -> None:
         self._stop()

@@ -72,7 +72,7 @@ async def test_a_contract_of_no_task_and_one_that_is_gone_are_said(home: Path) -
     async with opened(home) as session:
         viewer = await viewer_at(session, folder.name, None)
         viewer.show_tab(viewer.contract)
-        await settled(lambda: viewer.contract.facts.text() == "No contract.")
+        await settled(lambda: viewer.contract.nothing.text() == "No contract.")
         assert not viewer.contract.items.isVisible()
 
 
