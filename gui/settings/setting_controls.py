@@ -28,6 +28,7 @@ from engine.model.errors import EngineError
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.i18n import language
+from gui.style.accessibility import announce
 from gui.style.editors import Patterns
 from gui.style.questions import documents
 from gui.style.theme import TonedLabel
@@ -94,6 +95,12 @@ class BrowserTest(Part):
         self._test.clicked.connect(self._look)
         self.add(self.tr("Download Chromium…")).clicked.connect(self._download)
         self.fill_up()
+        ctx.preferences.changed.connect(self._forget)
+
+    def _forget(self, key: str) -> None:
+        """Clear the result for another browser than the chosen one."""
+        if key == "browser.path":
+            self.say("")
 
     def _download(self) -> None:
         self.window().close()  # the main window shows the progress
@@ -110,10 +117,14 @@ class BrowserTest(Part):
             asked = replace(engine.settings, browser_path=chosen)
             return (await asyncio.to_thread(browser, asked))[0]
 
-        self.ctx.bridge.ask(look, self._show, self._fail, name="test the browser")
+        def show(found: Finding) -> None:
+            self._test.setEnabled(True)
+            if chosen == (self.ctx.preferences.get("browser.path", str) or None):
+                self._show(found)
+
+        self.ctx.bridge.ask(look, show, self._fail, name="test the browser")
 
     def _show(self, found: Finding) -> None:
-        self._test.setEnabled(True)
         works = found.state == "ok"
         self.say(f"{found.text} {found.advice}".strip(), "good" if works else "bad")
 
@@ -133,7 +144,7 @@ class OpenAgain(Part):
         self.say(self._when())
 
     def _when(self) -> str:
-        return self.tr("Some of these take effect when a folder is opened.")
+        return self.tr("These settings take effect when a folder is opened.")
 
     def _open(self) -> None:
         root = self.ctx.bridge.look_at_health().root
@@ -290,10 +301,16 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The path of a program or a folder."""
+    """The path of a program or a folder, or empty.
+
+    `wrong` is the message for a typed path that `is_valid` refuses, which is not kept; `gone` is
+    that for a kept one that is not valid any more.
+    """
 
     empty: str
-    browse: str
+    wrong: str
+    gone: str
+    is_valid: Callable[[str], bool]
     is_folder: bool = False
 
 
@@ -489,28 +506,67 @@ def _field(key: str, preferences: Preferences, parent: QWidget) -> QLineEdit:
 
 
 def _file(control: File, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
-    both = QWidget(parent)
-    row = QHBoxLayout(both)
-    row.setContentsMargins(0, 0, 0, 0)
-    field = _field(key, preferences, both)
-    field.setMaximumWidth(16_777_215)
-    field.setPlaceholderText(control.empty)
-    browse = QPushButton(control.browse, both)
-    browse.setAutoDefault(False)
+    both = _FileEditor(control, key, preferences, parent)
+    _follow(both, key, preferences, both.show_kept)
+    return both
 
-    def ask() -> None:
-        dialog = QFileDialog(both, control.empty)
+
+class _FileEditor(QWidget):
+    """A path with a button that browses for it, and a message below for a wrong one.
+
+    A path is checked when the field is left, since a half typed one is always wrong.
+    """
+
+    def __init__(self, control: File, key: str, preferences: Preferences, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._control, self._key, self._preferences = control, key, preferences
+        self._field = QLineEdit(self)
+        self._field.setPlaceholderText(control.empty)
+        self._wrong = TonedLabel("", "bad", self)
+        self._wrong.setWordWrap(True)
+        browse = QPushButton(self.tr("Browse…"), self)
+        browse.setAutoDefault(False)
+        row = arrange(QHBoxLayout(), (self._field, 1), browse, margins=0, spacing=6)
+        arrange(QVBoxLayout(self), row, self._wrong, margins=0, spacing=2)
+        self.setFocusProxy(self._field)
+        self._field.textChanged.connect(lambda _: self._say(""))
+        self._field.editingFinished.connect(self._keep)
+        browse.clicked.connect(self._browse)
+
+    def show_kept(self) -> None:
+        """Show the kept path, and whether it is still there."""
+        kept = self._preferences.get(self._key, str)
+        self._field.setText(kept)
+        self._say("" if self._is_valid(kept) else self._control.gone)
+
+    def _is_valid(self, path: str) -> bool:
+        return not path or self._control.is_valid(path)
+
+    def _say(self, words: str) -> None:
+        self._wrong.show_text(words)
+        self._wrong.setVisible(bool(words))
+
+    def _keep(self) -> None:
+        path = self._field.text().strip()
+        if path == self._preferences.get(self._key, str):
+            self.show_kept()
+        elif self._is_valid(path):
+            self._preferences.set(self._key, path)
+        elif self._wrong.isHidden():
+            self._say(self._control.wrong)
+            announce(self._field, self._control.wrong)
+
+    def _browse(self) -> None:
+        dialog = QFileDialog(self, self._control.empty)
         modes = QFileDialog.FileMode
-        dialog.setFileMode(modes.Directory if control.is_folder else modes.ExistingFile)
-        dialog.fileSelected.connect(lambda path: preferences.set(key, path))
+        dialog.setFileMode(modes.Directory if self._control.is_folder else modes.ExistingFile)
+        dialog.fileSelected.connect(self._take)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
-    browse.clicked.connect(ask)
-    row.addWidget(field, 1)
-    row.addWidget(browse)
-    both.setFocusProxy(field)
-    return both
+    def _take(self, path: str) -> None:
+        self._field.setText(path)
+        self._keep()
 
 
 def _calm(box: QWidget) -> QWidget:

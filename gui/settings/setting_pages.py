@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QSystemTrayIcon, QWidget
 
+from engine.browser.chromium.locate import locate
 from engine.cluster.cluster_address import is_cluster
 from engine.model.build_info import build_info
+from engine.model.errors import BrowserMissing
 from engine.model.proxies import is_bypass, is_proxy
 from engine.service.allowlists import is_allowed_secret, is_variable, private_place
 from gui.context.window_context import WindowContext
@@ -42,7 +45,8 @@ MOST_AWAY_S = 3600
 class Item:
     """One preference with its control, or a custom widget when `key` is empty.
 
-    The item is disabled while `needs` is false.
+    The item is disabled while `needs` is false. One that `waits` takes effect when a folder is
+    opened, which stands beside it.
     """
 
     key: str
@@ -50,6 +54,7 @@ class Item:
     control: Control | Callable[[WindowContext], QWidget]
     hint: str = ""
     needs: Callable[[], bool] = lambda: True
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,22 +175,47 @@ class SettingPages(QObject):
             Item(
                 "browser.path",
                 tr("Browser"),
-                File(tr("Look for Chrome, Edge or Chromium"), tr("Browse…")),
+                self._program(),
                 tr("The program that opens pages. Empty: the first one that is found."),
             ),
             Item("", "", BrowserTest),
             Item(
                 "commands.allow_files",
                 tr("Files for uploads"),
-                File(tr("No folder: tasks upload nothing"), tr("Browse…"), is_folder=True),
+                self._folder(),
                 tr("The folder whose files command tasks may upload."),
             ),
             *self._proxy(),
             self._cluster(),
-            Item("", "", OpenAgain),
         )
+        items = (*(replace(one, waits=bool(one.key)) for one in items), Item("", "", OpenAgain))
         keys = ("engine.", "browser.", "commands.", "proxy.", "cluster.")
         return Page(tr("Engine and browser"), keys, items)
+
+    def _program(self) -> File:
+        tr = self.tr
+        return File(
+            tr("Look for Chrome, Edge or Chromium"),
+            tr(
+                "Not kept: it is not a program that can be run. Choose one with Browse, or leave "
+                "the field empty."
+            ),
+            tr(
+                "This program cannot be run any more. Choose another one with Browse, or clear the "
+                "field."
+            ),
+            _is_program,
+        )
+
+    def _folder(self) -> File:
+        tr = self.tr
+        return File(
+            tr("No folder: tasks upload nothing"),
+            tr("Not kept: there is no such folder. Choose one with Browse, or leave it empty."),
+            tr("This folder is not there any more. Choose another one with Browse, or clear it."),
+            _is_folder,
+            is_folder=True,
+        )
 
     def _cluster(self) -> Item:
         tr = self.tr
@@ -373,6 +403,23 @@ class SettingPages(QObject):
             Item("", tr("When something is wrong"), Diagnostics),
         )
         return Page(tr("Advanced"), (), items)
+
+
+def _is_program(path: str) -> bool:
+    """Return whether the engine would find the browser at this path or of this name."""
+    try:
+        locate(path)
+    except BrowserMissing:
+        return False
+    return True
+
+
+def _is_folder(path: str) -> bool:
+    """A relative path would depend on the folder from which the program was started."""
+    try:
+        return Path(path).is_absolute() and Path(path).is_dir()
+    except (OSError, ValueError):  # too long, or with NUL
+        return False
 
 
 def _has_tray() -> bool:

@@ -45,7 +45,7 @@ SIZE = QSize(780, 520)
 NAME_HEIGHT = 26
 LIST_WIDTH = 180
 LABEL_WIDTH = 150
-FRAME = 5  # Pixels above the first line of an editor of lines
+FRAME = 5  # Pixels above the text of a field
 
 
 class SettingsDialog(InOrder, QDialog):
@@ -168,7 +168,7 @@ class _Line(QWidget):
             self._editor = control_for(control, item.key, preferences, self)
             field = self._editor.focusProxy() or self._editor
             field.setAccessibleName(item.label or getattr(control, "words", ""))
-            field.setAccessibleDescription(item.hint)
+            field.setAccessibleDescription(self._hint(item))
             self._editor.setEnabled(item.needs())
         else:
             self._editor = control(ctx)
@@ -187,15 +187,20 @@ class _Line(QWidget):
             label.hide()
             grid.addWidget(self._editor, 0, 0, 1, 2)
         else:
-            tall = isinstance(item.control, Lines) or isinstance(self._editor, TallPart)
+            has_more = isinstance(item.control, Lines | File)  # below its first line
+            tall = has_more or isinstance(self._editor, TallPart)
             align = Qt.AlignmentFlag.AlignTop if tall else Qt.AlignmentFlag.AlignVCenter
-            label.setContentsMargins(0, FRAME if isinstance(item.control, Lines) else 0, 0, 0)
+            label.setContentsMargins(0, FRAME if has_more else 0, 0, 0)
             grid.addWidget(label, 0, 0, align)
             grid.addWidget(self._editor, 0, 1)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(2, 0 if self._editor.maximumWidth() > FIELD_WIDTH else 1)
-        if item.hint:
-            grid.addWidget(plain_label(item.hint, self, tone="muted", wrap=True), 1, 1)
+        if hint := self._hint(item):
+            grid.addWidget(plain_label(hint, self, tone="muted", wrap=True), 1, 1)
+
+    def _hint(self, item: Item) -> str:
+        when = self.tr("Takes effect when a folder is opened.") if item.waits else ""
+        return f"{item.hint} {when}".strip()
 
     def _terms(self, item: Item) -> list[str]:
         """Return all search terms of the line."""

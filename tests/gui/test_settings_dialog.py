@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -269,6 +270,90 @@ async def test_a_browser_that_is_not_there_is_told_by_its_test(tmp_path: Path) -
             await asyncio.sleep(0.01)
         assert "nowhere" in part.said.text()
         part.deleteLater()
+
+
+async def test_the_result_of_a_browser_test_goes_with_the_browser_that_it_tested(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "home") as session:
+        preferences = session.window.desk.preferences
+        preferences.set("browser.path", str(tmp_path / "nowhere"))
+        part = BrowserTest(session.window.context)
+        press(part, "Test the browser")
+        while part.said.text() in ("", "Looking…"):
+            await asyncio.sleep(0.01)
+        preferences.set("browser.path", "")
+        assert part.said.text() == ""
+        assert part.said.isHidden()
+        part.deleteLater()
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "wrong", "reason"),
+    [
+        ("Browser", "browser.path", "/nonexistent/chrome", "not a program"),
+        ("Files for uploads", "commands.allow_files", "/no/such/dir", "no such folder"),
+        ("Files for uploads", "commands.allow_files", "relative", "no such folder"),
+    ],
+)
+async def test_a_path_that_leads_nowhere_is_not_kept_and_called_so_when_the_field_is_left(
+    tmp_path: Path, name: str, key: str, wrong: str, reason: str
+) -> None:
+    right = sys.executable if key == "browser.path" else str(tmp_path)
+    async with opened(tmp_path / "home") as session:
+        dialog, preferences = settings_of(session), session.window.preferences
+        dialog.show_page("engine.")
+        field = editor(dialog, name)
+        assert isinstance(field, QLineEdit)
+
+        def told() -> list[str]:
+            labels = [one for one in dialog.findChildren(QLabel) if one.isVisible()]
+            return [one.text() for one in labels if one.text().startswith("Not kept")]
+
+        dialog.activateWindow()
+        field.setFocus()
+        await until(field.hasFocus)
+        QTest.keyClicks(field, wrong)
+        assert told() == [], "a half typed path is always wrong"
+        QTest.keyClick(field, Qt.Key.Key_Tab)
+        (words,) = told()
+        assert reason in words
+        assert "Browse" in words
+        assert preferences.get(key, str) == ""
+        for typed in (right, ""):
+            field.setText(typed)
+            assert told() == []
+            QTest.keyClick(field, Qt.Key.Key_Return)
+            assert told() == []
+            assert preferences.get(key, str) == typed
+        dialog.accept()
+
+
+async def test_a_kept_path_that_has_gone_is_called_so_when_the_settings_open(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "home") as session:
+        session.window.preferences.set("commands.allow_files", str(tmp_path / "gone"))
+        dialog = settings_of(session)
+        dialog.show_page("engine.")
+        labels = [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
+        assert [text for text in labels if text.startswith("This folder is not there any more")]
+        dialog.accept()
+
+
+async def test_each_setting_that_waits_for_a_folder_to_be_opened_says_so_beside_it(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        for page in SettingPages(Diagnostics).pages():
+            for item in page.items:
+                if not item.key or not item.label:
+                    continue
+                words = editor(dialog, item.label).accessibleDescription()
+                waits = page.title == "Engine and browser"
+                assert ("when a folder is opened" in words) == waits, item.label
+        dialog.accept()
 
 
 async def an_ended_task(home: Path, *, days_ago: int) -> Path:
