@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions, Limits
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from tests.browser.conftest import Pages
+from tests.support.engines import until
 
 
 @asynccontextmanager
@@ -88,3 +89,28 @@ async def test_the_name_of_the_browser_stays_while_another_one_shows_windows(
                 assert session.status() == ("ready", name, "")
         finally:
             await session.aclose()
+
+
+async def test_a_browser_with_windows_ends_soon_after_its_last_use_and_its_driver_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with screen(monkeypatch):
+        session = BrowserSession(limits=Limits(look_s=0.02, headed_idle_s=0.5))
+        try:
+            for _ in range(2):  # the next recording gets another one
+                await _used_and_ended(session)
+            assert session.starts == 2
+        finally:
+            await session.aclose()
+
+
+async def _used_and_ended(session: BrowserSession) -> None:
+    shown = InstanceOptions(policy=Policy(None, ()), headed=True)
+    async with session.instance(shown) as instance:
+        driver = session._driver
+        assert driver is not None
+        await asyncio.sleep(1.0)  # longer than the limit: it is in use
+        assert instance.alive
+    await until(lambda: not driver.alive)
+    assert session._driver is None
+    assert not any(one.alive for one in session._running.values())

@@ -120,6 +120,9 @@ class Limits(msgspec.Struct, frozen=True):
     `browser_pages`, or whose processes together exceed `browser_bytes` after `least_pages`, gets no
     new work: a fresh one takes over. The same applies to Playwright's driver. `look_s` is the
     interval between two measurements.
+
+    A browser without work ends after `idle_s`; one with windows, which only recordings use, after
+    `headed_idle_s`.
     """
 
     renderer_bytes: int = 1_536 * MIB
@@ -129,6 +132,8 @@ class Limits(msgspec.Struct, frozen=True):
     driver_pages: int = 5_000
     least_pages: int = 100
     look_s: float = 1.0
+    idle_s: float = 300.0
+    headed_idle_s: float = 60.0
 
 
 DEFAULT: Final = Limits()

@@ -1,4 +1,6 @@
-"""The engine's Chromium, started on first use, restarted after a crash, and recycled when worn.
+"""The engine's Chromium, started on first use, restarted after a crash, recycled when worn.
+
+It ends after some minutes without work.
 
 Playwright is imported with the first start, never before. Crawls that exclude images, fonts
 and media share one browser; a crawl that needs them gets a second one (see `launch`).
@@ -64,7 +66,7 @@ class BrowserSession:
         self.proxy = Proxy()  # the only way out; started with the first browser
         self._driver: Driver | None = None
         self._running: dict[BrowserVariant, Chromium] = {}
-        self._recycler = BrowserRecycler(limits, self._running.values)
+        self._recycler = BrowserRecycler(limits, self._running.values, self._release_driver)
         self._starting = asyncio.Lock()
         self._remote_starts: dict[BrowserVariant, asyncio.Lock] = {}
         self._limits: set[asyncio.Timeout] = set()  # of the remote starts in progress
@@ -217,6 +219,15 @@ class BrowserSession:
         if driver is not None:
             await driver.stop(limit_s)
 
+    def _release_driver(self) -> None:
+        """Retire the driver when no browser uses it and none is being started."""
+        used = (one.driver for one in self._running.values() if one.alive)
+        if self._driver is None or self._starting.locked() or self._driver in used:
+            return
+        if self._driver not in self._recycler.starting:
+            self._recycler.retire_driver(self._driver)
+            self._driver = None
+
     async def _chromium(self, variant: BrowserVariant) -> Chromium:
         """Return the running browser of this kind; start one if there is none.
 
@@ -225,6 +236,7 @@ class BrowserSession:
         """
         running = self._running.get(variant)
         if running is not None and running.alive and not running.worn:
+            running.note_use()
             return running
         lock = self._starting
         if variant.remote is not None:  # it is slow, and must not delay other starts
@@ -234,6 +246,7 @@ class BrowserSession:
             running = self._running.get(variant)
             if running is None or not running.alive:
                 return await self._start(variant)
+            running.note_use()
             return await self._replace_worn(running, variant) if running.worn else running
 
     async def _replace_worn(self, worn: Chromium, variant: BrowserVariant) -> Chromium:
@@ -318,6 +331,8 @@ class BrowserSession:
         if before is not None:
             self._recycler.retire(before)
         self._running[variant] = started
+        started.headed = variant.headed
+        started.note_use()
         self._recycler.start()
         self.starts += 1
 
@@ -498,26 +513,33 @@ class BrowserRecycler:
     """Recycles browsers and drivers. Loop-bound; `stop` ends it and all retired processes.
 
     A worn browser gets no new work and ends with its last page. The same applies to Playwright's
-    driver, which retains a little of every message. Nothing runs before the first browser, and
-    nothing is measured while all browsers are idle.
+    driver, which retains a little of every message. A browser that had no work for a while ends
+    too, and so does the driver after the last browser that used it. Nothing runs before the first
+    browser, and nothing is measured while all browsers are idle.
 
     A page may flood its browser with messages and block all others: a browser that responds slowly
     twice in a row loses its busiest page. If no other task uses that browser, it is probed twice as
     often first. The probes run independently of the memory measurements, which take seconds on a
     busy machine.
 
-    `running` returns the browsers that get new work, of any kind.
+    `running` returns the browsers that get new work, of any kind; `release_driver` retires the
+    driver if nothing uses it.
     """
 
-    def __init__(self, limits: Limits, running: Callable[[], Iterable[Chromium]]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        running: Callable[[], Iterable[Chromium]],
+        release_driver: Callable[[], None] = lambda: None,
+    ) -> None:
         self._limits = limits
         self._running = running
+        self._release_driver = release_driver
         self._browsers: list[Chromium] = []
         self._drivers: list[Driver] = []
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self.starting: list[Driver] = []  # of the remote browsers that are being started
-        self._idle_since: dict[Chromium, float] = {}  # of remote browsers
-        self._returning: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()  # of browsers without work
 
     def start(self) -> None:
         """Start the recycler unless it is running."""
@@ -545,7 +567,7 @@ class BrowserRecycler:
         """End the recycler and all retired processes, within little more than `limit_s`."""
         for task in self._tasks:
             task.cancel()
-        if running := {*self._tasks, *self._returning}:
+        if running := {*self._tasks, *self._ending}:
             await asyncio.wait(running, timeout=RETIRE_S + limit_s)
         browsers, self._browsers = self._browsers, []
         drivers, self._drivers = self._drivers, []
@@ -561,29 +583,33 @@ class BrowserRecycler:
                 elif one.remote is not None and one.driver is not None:
                     one.driver.weigh()
                     one.worn = one.driver.held_bytes > self._limits.driver_bytes
-            self._give_back()
+            self._end_unused()
+            if not self._ending:  # a browser closes by its driver
+                self._release_driver()
             await self._end_retired()
 
-    def _give_back(self) -> None:
-        """End remote browsers that are lost, or had no work for a minute."""
-        now_s, before = time.monotonic(), self._idle_since
-        remote = [one for one in self._running() if one.remote is not None and not one.dropped]
-        self._idle_since = {one: before.get(one, now_s) for one in remote if one.idle}
-        for one in remote:
-            since_s = self._idle_since.get(one)
-            if not one.alive or (since_s is not None and now_s - since_s >= LEND_S):
-                ended = not one.alive
+    def _end_unused(self) -> None:
+        """End browsers that had no work for a while, and remote ones that are lost."""
+        for one in [one for one in self._running() if not one.dropped]:
+            if not one.idle:
+                one.note_use()
+            lost = one.remote is not None and not one.alive
+            if lost or (one.idle and one.unused_s >= self._idle_limit_s(one)):
                 one.give_up()  # at once: no task gets it any more
-                work = self._return(one, ended=ended)
-                returning = asyncio.create_task(work, name="give a browser back")
-                self._returning.add(returning)
-                returning.add_done_callback(self._returning.discard)
+                ending = asyncio.create_task(self._end(one, lost=lost), name="end an idle browser")
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
 
-    async def _return(self, remote: Chromium, *, ended: bool) -> None:
-        """End a remote browser; its task still asks whether it or its connection has `ended`."""
-        if ended:
-            await remote.was_lost()  # waits for that news, which comes by the connection
-        await remote.kill()
+    def _idle_limit_s(self, browser: Chromium) -> float:
+        if browser.remote is not None:
+            return LEND_S
+        return self._limits.headed_idle_s if browser.headed else self._limits.idle_s
+
+    async def _end(self, browser: Chromium, *, lost: bool) -> None:
+        """End a browser; the task of one that is `lost` still asks for the reason."""
+        if lost:
+            await browser.was_lost()  # waits for that news, which comes by the connection
+        await browser.kill()
 
     async def _end_floods(self) -> None:
         while True:

@@ -161,6 +161,8 @@ class Chromium:
         self._flood_s = -FLOOD_TOLD_S
         self.worn = False
         self.dropped = False
+        self.headed = False
+        self._used_at_s = time.monotonic()
         self._wire: CDPSession | None = None
         self._waits: set[asyncio.Timeout] = set()
         self._aside: set[asyncio.Task[None]] = set()
@@ -182,6 +184,15 @@ class Chromium:
     def idle(self) -> bool:
         """Whether it has no open contexts and no waits."""
         return not self.browser.contexts and not self._waits
+
+    @property
+    def unused_s(self) -> float:
+        """The time since `note_use`."""
+        return time.monotonic() - self._used_at_s
+
+    def note_use(self) -> None:
+        """Put off its end as a browser without work: it has some, or is about to get some."""
+        self._used_at_s = time.monotonic()
 
     @property
     def shared(self) -> bool:
