@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
     QFont,
+    QFontMetrics,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -56,7 +57,11 @@ KIND_SIGN = "kind:"  # Before the kind whose icon it is
 MARK = KEY + 3  # True for the active view, which is not selected
 GROUP = "group:"
 _PAD = 8
+_GAP = 6  # Pixels between name and count
+_SIGN_ROOM = SIGN_SIZE + 8  # also without an icon, so that all names begin at one line
 _ARROW = 12
+_MOST_CHARS = 26  # of a name that widens the sidebar; the host of a task may be much longer
+_FEW_TASKS = 999  # Counts up to this one change no width
 NO_UPDATE = QItemSelectionModel.SelectionFlag.NoUpdate
 
 
@@ -82,6 +87,25 @@ class FacetTree(QTreeWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setItemDelegate(_FacetDelegate(self))
         self._blend()
+
+    def content_width(self) -> int:
+        """Return the width in which names and counts are not elided, within a limit."""
+        found = (self.topLevelItem(at) for at in range(self.topLevelItemCount()))
+        heads = [head for head in found if head is not None and not head.isHidden()]
+        items = [one for head in heads if head.isExpanded() for one in children(head)]
+        widths = [self._width_of(one) for one in items if not one.isHidden()]
+        bar = self.verticalScrollBar()
+        return max(widths, default=0) + (bar.sizeHint().width() if bar.isVisible() else 0)
+
+    def _width_of(self, item: QTreeWidgetItem) -> int:
+        metrics = self.fontMetrics()
+        name = metrics.horizontalAdvance(item.text(0))
+        if item.data(0, MARK):
+            name = QFontMetrics(_strong(self.font())).horizontalAdvance(item.text(0))
+        count = metrics.horizontalAdvance(str(item.data(0, COUNT) or ""))
+        most = metrics.averageCharWidth() * _MOST_CHARS
+        least = metrics.horizontalAdvance(words.count(_FEW_TASKS))
+        return 2 * _PAD + _SIGN_ROOM + min(name, most) + _GAP + max(count, least)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         item = self.currentItem()
@@ -192,9 +216,7 @@ def _paint_heading(
     arrow = glyph("less" if item.isExpanded() else "more", _ARROW, colour, scale)
     end = _mirrored(painter, rect, QRectF(rect.right() - _ARROW, rect.y(), _ARROW, rect.height()))
     painter.drawPixmap(round(end.x()), round(rect.center().y() - _ARROW / 2), arrow)
-    font = QFont(painter.font())
-    font.setWeight(QFont.Weight.DemiBold)
-    painter.setFont(font)
+    painter.setFont(_strong(painter.font()))
     painter.setPen(_ink(palette, selected=False))
     left = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
     name = _mirrored(painter, rect, rect.adjusted(0, 0, -_ARROW, 0))
@@ -206,7 +228,6 @@ def _paint_facet(
 ) -> None:
     name_of_sign, count = str(item.data(0, SIGN) or ""), str(item.data(0, COUNT) or "")
     ink = _ink(palette, selected)
-    left = SIGN_SIZE + 8.0  # also without an icon, so that all names begin at one line
     if name_of_sign:
         kind = name_of_sign.removeprefix(KIND_SIGN) if name_of_sign.startswith(KIND_SIGN) else ""
         colour = ink if selected else tone("muted" if kind else name_of_sign, palette)
@@ -216,18 +237,22 @@ def _paint_facet(
         picture = kind_sign(kind, colour, scale) if kind else sign(name_of_sign, colour, scale)
         painter.drawPixmap(round(place.x()), round(top), picture)
     if item.data(0, MARK):
-        font = QFont(painter.font())
-        font.setWeight(QFont.Weight.DemiBold)
-        painter.setFont(font)
+        painter.setFont(_strong(painter.font()))
     metrics = painter.fontMetrics()
     wide = metrics.horizontalAdvance(count)
     painter.setPen(ink if selected else tone("muted", palette))
     middle = int(Qt.AlignmentFlag.AlignVCenter)
     painter.drawText(rect, middle | int(Qt.AlignmentFlag.AlignRight), count)
-    name = _mirrored(painter, rect, rect.adjusted(left, 0, -wide - 6, 0))
+    name = _mirrored(painter, rect, rect.adjusted(_SIGN_ROOM, 0, -wide - _GAP, 0))
     shown = metrics.elidedText(item.text(0), Qt.TextElideMode.ElideRight, int(name.width()))
     painter.setPen(ink)
     painter.drawText(name, middle | int(Qt.AlignmentFlag.AlignLeft), shown)
+
+
+def _strong(font: QFont) -> QFont:
+    strong = QFont(font)
+    strong.setWeight(QFont.Weight.DemiBold)
+    return strong
 
 
 def _mirrored(painter: QPainter, rect: QRectF, part: QRectF) -> QRectF:

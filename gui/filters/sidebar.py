@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSplitter, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from engine.model.status import Facet
 from engine.text import words
+from gui.context.preferences import Memory
 from gui.engine_link.scheduling import Throttle
 from gui.filters.facet_tree import (
     KIND_SIGN,
@@ -42,6 +43,7 @@ from gui.tasks.facets import (
 )
 
 MORE = "more:"
+_MOVED = "sidebar-moved"  # Flag: the user has chosen the width
 FEW, MANY = 8, 200
 _PAD = 8
 # Minimum interval in ms for kinds, hosts and ages while tasks keep changing.
@@ -59,7 +61,8 @@ class Sidebar(QWidget):
 
     `replaced` comes before it, unless the facet was added with Ctrl: the query of a view ends.
     `all_wanted` asks for the whole list, typed words included. `view_chosen` carries the key of a
-    view, `menu_wanted` an item's key and position.
+    view, `menu_wanted` an item's key and position. `content_width_changed` comes after names,
+    counts or the font have changed the `content_width`.
     """
 
     facet_changed = Signal(object)
@@ -67,6 +70,7 @@ class Sidebar(QWidget):
     all_wanted = Signal()
     view_chosen = Signal(str)
     menu_wanted = Signal(str, QPoint)
+    content_width_changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -77,6 +81,7 @@ class Sidebar(QWidget):
         self._shows_empty = False
         self._lost: Mapping[str, Lost] = {}
         self._open: set[str] = set()  # Groups that show more than a few facets
+        self._content_width = 0
         self._soon = Throttle(self, _REFRESH_MS, self._refresh)
         self._ageing = QTimer(self, interval=_AGEING_MS)
         self._ageing.timeout.connect(self._refresh)
@@ -92,6 +97,7 @@ class Sidebar(QWidget):
         self._tree.itemActivated.connect(self._choose_all)
         self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
         self._tree.itemExpanded.connect(self._soon.expedite)
+        self._tree.verticalScrollBar().rangeChanged.connect(lambda *_: self._soon.request())
         self.show_counts({})
         self._mark(())
 
@@ -142,6 +148,7 @@ class Sidebar(QWidget):
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
         """Show the views as (key, name, query); `current` is the active one."""
         self._items.show_views(views, current)
+        self._soon.request()
 
     def count_view(self, key: str, number: int) -> None:
         """Show the number of tasks of a view."""
@@ -200,6 +207,23 @@ class Sidebar(QWidget):
             self._show_group(group)
         for key in (*AGES, OLDER):
             self._items.count(key, self._facets.of(key, now_ms))
+        self._measure()
+
+    @property
+    def content_width(self) -> int:
+        """The width in which all names and counts are whole, within a limit."""
+        return self._content_width
+
+    def _measure(self) -> None:
+        width = self._tree.content_width() + _PAD
+        if width != self._content_width:
+            self._content_width = width
+            self.content_width_changed.emit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._soon.request()
 
     def _show_group(self, group: str) -> None:
         head, size = self._heads[group], self._facets.size(group)
@@ -301,3 +325,38 @@ class Sidebar(QWidget):
         super().showEvent(event)
         self._ageing.start()
         self._soon.expedite()
+
+
+class SidebarWidth(QObject):
+    """Widen the sidebar for its content, until the user moves its edge.
+
+    It grows only, because a sidebar that follows each change would move the list all the time,
+    and takes at most a third of the window.
+    """
+
+    def __init__(
+        self, splitter: QSplitter, sidebar: Sidebar, memory: Memory, *, least: int
+    ) -> None:
+        super().__init__(splitter)
+        self._splitter, self._sidebar, self._memory = splitter, sidebar, memory
+        self._least = least
+        self._wanted = 0
+        sidebar.content_width_changed.connect(self._fit)
+        splitter.splitterMoved.connect(lambda *_: memory.keep_flag(_MOVED, True))
+        splitter.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
+            QTimer.singleShot(0, self, self._fit)  # after the splitter has its new sizes
+        elif event.type() == QEvent.Type.FontChange:
+            self._wanted = 0
+        return False
+
+    def _fit(self) -> None:
+        if self._memory.flag(_MOVED, False) or not self._sidebar.isVisible():
+            return
+        self._wanted = max(self._wanted, self._sidebar.content_width)
+        whole = self._splitter.width()
+        width = max(min(self._wanted, whole // 3), self._least)
+        if width != self._sidebar.width():
+            self._splitter.setSizes([width, whole - width - self._splitter.handleWidth()])

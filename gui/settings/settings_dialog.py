@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -42,9 +42,9 @@ from gui.style.theme import heading, plain_label
 from gui.style.widgets import arrange
 
 SIZE = QSize(780, 520)
-NAME_HEIGHT = 26
-LIST_WIDTH = 180
-LABEL_WIDTH = 150
+NAME_HEIGHT, NAME_GAP = 26, 10  # Pixels of a name of a page, and of those around its letters
+LIST_WIDTH, NAME_PAD = 180, 24  # NAME_PAD: frame, margins and scroll bar
+LABEL_WIDTH, LABEL_CHARS = 150, 20
 FRAME = 5  # Pixels above the text of a field
 
 
@@ -60,14 +60,13 @@ class SettingsDialog(InOrder, QDialog):
         self._search = search_field(self, self.tr("Search the settings"))
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Pages"))
-        self._names.setFixedWidth(LIST_WIDTH)
         self._nothing = plain_label(self.tr("No setting is called so."), self, tone="muted")
         self._stack = QStackedWidget(self)
         self._sheets = [_Sheet(page, ctx, self) for page in self._pages]
         for sheet in self._sheets:
             self._names.addItem(sheet.page.title)
-            self._names.item(self._names.count() - 1).setSizeHint(QSize(0, NAME_HEIGHT))
             self._stack.addWidget(sheet)
+        self._fit_names()
         self._restore = QPushButton(self.tr("Restore this page’s defaults"), self)
         self._lay_out()
         self._names.currentRowChanged.connect(self._turn_to)
@@ -77,6 +76,20 @@ class SettingsDialog(InOrder, QDialog):
         self._names.setCurrentRow(0)
         self._find("")
         self._search.setFocus()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            QTimer.singleShot(0, self, self._fit_names)  # after the list has the new font
+
+    def _fit_names(self) -> None:
+        """Give each name of a page its room in the current font."""
+        names, metrics = self._names, self._names.fontMetrics()
+        widest = max(metrics.horizontalAdvance(page.title) for page in self._pages)
+        names.setFixedWidth(max(LIST_WIDTH, widest + NAME_PAD))
+        height = max(NAME_HEIGHT, metrics.height() + NAME_GAP)
+        for at in range(names.count()):
+            names.item(at).setSizeHint(QSize(0, height))
 
     def _lay_out(self) -> None:
         middle = arrange(QHBoxLayout(), self._names, (self._stack, 1), spacing=12)
@@ -178,7 +191,8 @@ class _Line(QWidget):
     def _lay_out(self, item: Item) -> None:
         label = plain_label(item.label, self)
         label.setBuddy(self._editor)
-        label.setFixedWidth(LABEL_WIDTH)
+        letter = label.fontMetrics().averageCharWidth()
+        label.setFixedWidth(max(LABEL_WIDTH, LABEL_CHARS * letter))
         label.setWordWrap(True)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)

@@ -325,8 +325,23 @@ def _line(shade: str) -> QLineEdit:
 
 
 CARD_ICON: Final = 22
+CARD_WIDTH: Final = 76
+CARDS_SHARE: Final = 3 / 5  # of the width of the screen, which all cards together have at most
 EDGE: Final = 4  # Pixels of a field that are too few to recognise it
 _IN_TERMS: Final = ("objective", "phase")  # Terms, not arguments, of an envelope
+
+
+class _KindCard(QToolButton):
+    """Card of a kind that has room for its name, unless the dialog would outgrow the screen."""
+
+    def sizeHint(self) -> QSize:
+        wanted = super().sizeHint()
+        return QSize(max(wanted.width(), CARD_WIDTH), wanted.height())
+
+    def minimumSizeHint(self) -> QSize:
+        wanted, cards = self.sizeHint(), len(startable())
+        most = int(self.screen().availableSize().width() * CARDS_SHARE / cards)
+        return QSize(min(wanted.width(), max(most, CARD_WIDTH)), wanted.height())
 
 
 class RequestForm(QWidget):
@@ -536,7 +551,7 @@ class RequestForm(QWidget):
         row = QHBoxLayout()
         row.setSpacing(4)
         for each in self._words.kinds():
-            card = self._cards[each.kind] = QToolButton(self)
+            card = self._cards[each.kind] = _KindCard(self)
             card.setText(each.title)
             wear(card, each.sign)
             card.setIconSize(QSize(CARD_ICON, CARD_ICON))
@@ -545,7 +560,6 @@ class RequestForm(QWidget):
             card.setCheckable(True)
             card.setAutoRaise(True)
             card.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
-            card.setMinimumWidth(76)
             self._group.addButton(card)
             card.clicked.connect(lambda _=False, kind=each.kind: self.choose(kind))
             row.addWidget(card, 1)

@@ -41,7 +41,7 @@ from gui.engine_link.bridge import Bridge
 from gui.engine_link.subscription import RepaintThrottle
 from gui.filters.active_filter import ActiveFilter, CellFilter, EmptyResultHints
 from gui.filters.filter_bar import FilterBar, Help
-from gui.filters.sidebar import Sidebar
+from gui.filters.sidebar import Sidebar, SidebarWidth
 from gui.filters.views_menu import Views
 from gui.settings.appearance import Appearance, Contrast, LanguageMenu
 from gui.settings.shortcuts import Shortcuts
@@ -201,6 +201,7 @@ class WindowBuilder:
         p.wide.addWidget(p.tall)
         p.wide.setStretchFactor(1, 1)
         p.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE.width() - SIDEBAR_WIDTH])
+        SidebarWidth(p.wide, p.sidebar, p.context.memory, least=SIDEBAR_WIDTH)
         for splitter in (p.tall, p.wide):
             splitter.setChildrenCollapsible(False)
         self._window.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from PySide6.QtCore import (
@@ -384,9 +384,13 @@ class Share:
 def fitted(shares: Sequence[Share], room: int) -> dict[str, int]:
     """Return the width of each remaining column, so that all fit into `room`.
 
-    Where they do not fit even at their smallest, all keep their usual width and the list scrolls.
+    Where they do not fit at their smallest, the one that fills the room gives up to half of that.
+    Where they still do not fit, all keep their usual width and the list scrolls.
     """
     staying = _staying(shares, room)
+    lacks = _total(staying) - room
+    if lacks > 0:
+        staying = [_shorter(share, lacks) for share in staying]
     if _total(staying) > room:
         return {share.key: share.usual for share in shares}
     spare = max(0, room - _total(staying))
@@ -412,6 +416,12 @@ def _staying(shares: Sequence[Share], room: int) -> list[Share]:
             break
         staying.remove(share)
     return staying
+
+
+def _shorter(share: Share, lacks: int) -> Share:
+    if not share.fills or share.fixed:
+        return share
+    return replace(share, least=max(share.least // 2, share.least - lacks))
 
 
 def _total(shares: Iterable[Share]) -> int:

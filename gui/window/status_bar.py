@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
 
@@ -31,9 +31,10 @@ from gui.style.theme import (
     plain_tip,
     tone,
 )
-from gui.style.widgets import arrange
+from gui.style.widgets import ElidedLabel, arrange
 
 ROOT_CHARS, ROOM_CHARS, LEAST_CHARS = 60, 30, 14  # ROOM_CHARS: beside the meters
+ENGINE_CHARS, WORK_CHARS = 14, 9  # always shown of these texts, where room is short
 SPACING = 8  # Pixels around each part
 BROWSER_CHARS = 60
 MINUTES: Final = 30
@@ -43,12 +44,15 @@ BAR_WIDTH, BAR_HEIGHT = 3, 16
 
 
 class _Sign(QWidget):
-    """A coloured dot with its meaning as text, so that colour is not the only sign."""
+    """A coloured dot with its meaning as text, so that colour is not the only sign.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    With `least` the text is elided to that many characters where room is short.
+    """
+
+    def __init__(self, parent: QWidget | None = None, *, least: int = 0) -> None:
         super().__init__(parent)
         self._dot = TonedLabel("●", "muted")
-        self._words = plain_label()
+        self._words = ElidedLabel(least=least) if least else plain_label()
         arrange(QHBoxLayout(self), self._dot, self._words, margins=0, spacing=5)
 
     @property
@@ -105,8 +109,9 @@ class StatusBar(QStatusBar):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
-        self.work, self.root = plain_label(parent=self), _Link(self)
+        self.engine = _Sign(self, least=ENGINE_CHARS)
+        self.watcher, self.ground = _Sign(self), _Sign(self)
+        self.work, self.root = ElidedLabel(parent=self, least=WORK_CHARS), _Link(self)
         self.beside, self.programs = _Beside(self), _Link(self)
         self.workers = _Link(self)
         self._root = ""
@@ -144,9 +149,8 @@ class StatusBar(QStatusBar):
             "warning", self.tr("Ledger at risk"), "\n".join(map(retold, health.concerns))
         )
         self.ground.setVisible(bool(health.concerns))
-        self.work.show_text(self._work(health))
         hint = self.tr("What this window runs itself. The list also has what other programs run.")
-        self.work.setToolTip(plain_tip(hint))
+        self.work.show_text(self._work(health), hint)
         self.work.setAccessibleDescription(hint)
         self._root = health.root
         self.fit()
@@ -197,10 +201,16 @@ class StatusBar(QStatusBar):
         super().resizeEvent(event)
         self.fit()
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            QTimer.singleShot(0, self, self.fit)  # after the parts have the new font
+
     def fit(self) -> None:
         """Fit the path into the remaining width, so that no part is pushed out.
 
-        The meters are hidden where the path would become too short.
+        The meters are hidden where the path would become too short; where it is at its shortest,
+        the layout elides the texts of the engine and of its work.
         """
         if not self._root:
             return
@@ -208,14 +218,15 @@ class StatusBar(QStatusBar):
         parts = (self.root, self._meters)
         others = [one for one in beside if one not in parts and not one.isHidden()]
         left = self.width() - sum(one.sizeHint().width() + SPACING for one in others)
-        letter = self.fontMetrics().averageCharWidth()
+        metrics = self.fontMetrics()
+        letter = metrics.averageCharWidth()
         if self._meters is not None:
             wide = self._meters.sizeHint().width() + SPACING
             has_room = left - wide >= ROOM_CHARS * letter
             self._meters.setVisible(has_room)
             left -= wide if has_room else 0
-        chars = left // letter
-        path = elide_middle(short_path(self._root), max(LEAST_CHARS, min(chars, ROOT_CHARS)))
+        room = max(left - 2 * SPACING, LEAST_CHARS * letter)  # without the frame of the link
+        path = metrics.elidedText(short_path(self._root), Qt.TextElideMode.ElideMiddle, room)
         self.root.show_path(path, self.tr("Open {0}").format(self._root))
 
     def _engine(self, health: Health) -> tuple[str, str, str]:

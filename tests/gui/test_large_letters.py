@@ -1,0 +1,151 @@
+"""Large letters and long counts: what has a name or a place in the window keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QListWidget, QSplitterHandle, QToolButton, QTreeWidget
+
+from gui.filters.facet_tree import FacetTree
+from gui.settings.settings_dialog import SettingsDialog
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from tests.gui.result_ledgers import put_task
+from tests.gui.windows import dialog_of, opened
+from tests.support.engines import until
+
+COMMAND_LINE = "On the command line"
+
+
+@asynccontextmanager
+async def with_letters(tmp_path: Path, percent: int, wide: int = 1200) -> AsyncIterator[Session]:
+    home = tmp_path / "home"
+    for number in range(1, 12) if not home.exists() else ():
+        put_task(home, number, engine={"route": "cli"})
+    async with opened(home) as session:
+        session.window.resize(wide, 600)
+        session.window.preferences.set("appearance.letters", percent)
+        try:
+            yield session
+        finally:
+            session.window.preferences.set("appearance.letters", 100)
+
+
+def tree_of(session: Session) -> FacetTree:
+    tree = session.window.sidebar.findChild(QTreeWidget)
+    assert isinstance(tree, FacetTree)
+    return tree
+
+
+def has_room(session: Session) -> bool:
+    tree = tree_of(session)
+    return tree.width() >= tree.content_width()
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+async def test_the_sidebar_has_room_for_its_names_beside_counts_of_two_digits(
+    tmp_path: Path, percent: int
+) -> None:
+    async with with_letters(tmp_path, percent) as session:
+        await until(lambda: tree_of(session).findItems(COMMAND_LINE, Qt.MatchFlag.MatchRecursive))
+        await until(lambda: has_room(session))
+        (item,) = tree_of(session).findItems(COMMAND_LINE, Qt.MatchFlag.MatchRecursive)
+        metrics = QFontMetrics(tree_of(session).font())
+        both = metrics.horizontalAdvance(COMMAND_LINE) + metrics.horizontalAdvance("11")
+        assert tree_of(session).visualItemRect(item).width() > both + 40
+
+
+async def test_the_sidebar_takes_a_third_of_a_small_window_at_most(tmp_path: Path) -> None:
+    async with with_letters(tmp_path, 200, wide=900) as session:
+        window = session.window
+        await until(lambda: window.sidebar.width() > 280)
+        assert window.sidebar.width() <= window.wide.width() // 3
+
+
+async def test_a_sidebar_whose_edge_was_moved_keeps_its_width_in_the_next_window_too(
+    tmp_path: Path,
+) -> None:
+    async with with_letters(tmp_path, 100) as session:
+        window = session.window
+        await until(lambda: has_room(session))
+        handle = window.wide.handle(1)
+        assert isinstance(handle, QSplitterHandle)
+        QTest.mousePress(handle, Qt.MouseButton.LeftButton, pos=QPoint(2, 50))
+        QTest.mouseMove(handle, QPoint(-58, 50))
+        QTest.mouseRelease(handle, Qt.MouseButton.LeftButton, pos=QPoint(-58, 50))
+        moved = window.sidebar.width()
+        assert not has_room(session)
+        window.preferences.set("appearance.letters", 150)
+        await asyncio.sleep(0.5)  # longer than it takes to follow: nothing tells that it does not
+        assert window.sidebar.width() == moved
+    async with with_letters(tmp_path, 150) as session:
+        await asyncio.sleep(0.5)
+        assert session.window.sidebar.width() == moved
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+async def test_the_status_bar_of_a_small_window_shows_all_its_parts(
+    tmp_path: Path, percent: int
+) -> None:
+    async with with_letters(tmp_path / ("long name of a folder " * 4), percent, 900) as session:
+        status = session.window.status
+        await until(lambda: status.engine.text)
+
+        def ends() -> list[int]:
+            shown = [one for one in status.children() if getattr(one, "isVisible", bool)()]
+            return [one.geometry().right() for one in shown]  # type: ignore[attr-defined]
+
+        await until(lambda: max(ends()) < status.width())
+        assert "…" in status.root.text()
+        assert status.root.geometry().right() < max(ends()), "the bell stands right of the path"
+        whole = status.root.fontMetrics().horizontalAdvance(status.root.text())
+        assert status.root.width() >= whole
+
+
+async def test_all_firm_columns_are_in_sight_in_a_small_window_with_large_letters(
+    tmp_path: Path,
+) -> None:
+    async with with_letters(tmp_path, 150, 900) as session:
+        table = session.window.table
+        await until(lambda: session.window.sidebar.width() > 250)
+        await until(lambda: table.header().length() == table.viewport().width())
+        assert not table.horizontalScrollBar().maximum()
+
+
+async def test_the_cards_of_the_kinds_have_room_for_their_names(tmp_path: Path) -> None:
+    async with with_letters(tmp_path, 150) as session:
+        session.window.acts["new"].trigger()
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        await until(dialog.isVisible)
+        cards = [one for one in dialog.form.findChildren(QToolButton) if one.isCheckable()]
+        room = dialog.screen().availableSize().width()
+        assert cards
+        for card in cards:
+            assert card.width() >= min(card.sizeHint().width(), room * 3 // 5 // len(cards))
+        dialog.reject()
+
+
+async def test_the_list_of_pages_of_the_settings_follows_the_letters(tmp_path: Path) -> None:
+    async with with_letters(tmp_path, 100) as session:
+        session.window.acts["settings"].trigger()
+        (dialog,) = session.window.findChildren(SettingsDialog)
+        names = dialog.findChildren(QListWidget)[0]
+
+        def is_whole() -> bool:
+            metrics, items = names.fontMetrics(), map(names.item, range(names.count()))
+            widest = max(metrics.horizontalAdvance(item.text()) for item in items)
+            height = names.visualItemRect(names.item(0)).height()
+            return names.viewport().width() > widest + 6 and height > metrics.height()
+
+        assert is_whole()
+        session.window.preferences.set("appearance.letters", 200)
+        await until(is_whole)
+        dialog.accept()
