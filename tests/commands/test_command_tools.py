@@ -374,7 +374,9 @@ async def test_cloud_metadata_addresses_are_always_refused(opened: Opening, url:
 async def test_network_requests_cannot_list_private_addresses(opened: Opening, site: Site) -> None:
     async with opened(route="http") as booth:
         code, reason = await failure(booth, do("goto", url=f"{site.url}/static/1"))
-    way_out = "the operator allows it with --allow-private HOST:PORT, or in the settings of the window"
+    way_out = (
+        "the operator allows it with --allow-private HOST:PORT, or in the settings of the window"
+    )
     assert (code, reason) == ("EXECUTION_ERROR", f"blocked: private address; {way_out}")
     assert not site.log
 

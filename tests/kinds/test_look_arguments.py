@@ -195,7 +195,8 @@ def test_only_names_and_references_are_stored(given: str, kept: str) -> None:
         ("static", {"screenshot": "failed"}, ["screenshot"]),
         ("static", {"screenshot": "all", "wait_for": "#a"}, ["wait_for", "screenshot"]),
         ("static", {"scroll": True}, ["scroll"]),
-        ("auto", {"wait_for": "#a"}, ["wait_for"]),
+        ("auto", {"wait_for": "#a"}, []),
+        ("auto", {"scroll": True}, ["scroll"]),
         ("auto", {"screenshot": "failed"}, []),
         ("static", {"screenshot": "none", "wait_for": None, "scroll": False}, []),
         ("browser", {"screenshot": "all", "wait_for": "#a"}, []),
@@ -210,3 +211,9 @@ def test_an_engine_refuses_what_only_a_browser_can_do(
     except InvalidArguments as error:
         found = [(one.path, one.code, one.message) for one in error.problems]
     assert found == [(name, "not_together", "needs the browser engine") for name in refused]
+
+
+@pytest.mark.parametrize("given", [{"wait_for": "#a"}, {"screenshot": "all"}])
+def test_auto_uses_the_browser_alone_for_what_every_page_needs(given: dict[str, Any]) -> None:
+    assert parse_crawl({"url": URL, "engine": "auto"}).engine == "auto"
+    assert parse_crawl({"url": URL, "engine": "auto", **given}).engine == "browser"

@@ -215,9 +215,7 @@ def test_who_leads_a_task_from_outside_is_said() -> None:
 
 
 def test_an_envelope_whose_host_has_ended_says_how_it_goes_on() -> None:
-    view = a_view(
-        kind="browser_task", pid=7, undriven=True, last_activity_at=NOW - 3 * 3_600_000
-    )
+    view = a_view(kind="browser_task", pid=7, undriven=True, last_activity_at=NOW - 3 * 3_600_000)
     assert words.why(view, NOW) == (
         "No program drives it now: its host (process 7) has ended, and it was last used 3 h ago."
         " Without further use it ends as orphaned in 21 h."

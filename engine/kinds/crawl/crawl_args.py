@@ -168,13 +168,14 @@ class CrawlArgs(msgspec.Struct, frozen=True):
 
 
 def engine_with(fields: dict[str, Any]) -> None:
-    """Choose the browser engine for `auto` with a profile, and with a screenshot of every page.
+    """Choose the browser engine for `auto` with what needs it on every page.
 
-    Two engines would renew one session against each other, and only a browser takes screenshots.
+    Two engines would renew the session of a profile against each other, and only a browser takes
+    screenshots and waits for elements.
     """
     if fields.get("engine") != "auto":
         return
-    if fields.get("profile") or fields.get("screenshot") == "all":
+    if fields.get("profile") or fields.get("wait_for") or fields.get("screenshot") == "all":
         fields["engine"] = "browser"
 
 
@@ -495,12 +496,14 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
 def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
     """Return the problems of arguments that only a browser serves, without the browser engine.
 
-    `auto` takes its screenshots with the browser.
+    `auto` takes its screenshots with the browser, and uses it alone with `wait_for`.
     """
     engine = fields.get("engine", "browser")
     if engine == "browser":
         return []
-    wanted = ("scroll", "load_more", "click_links", "dismiss_consent", "wait_for")
+    wanted = ["scroll", "load_more", "click_links", "dismiss_consent"]
+    if engine == "static":
+        wanted.append("wait_for")
     names = [name for name in wanted if fields.get(name)]
     if engine == "static" and fields.get("screenshot", "none") != "none":
         names.append("screenshot")
