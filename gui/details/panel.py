@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QStackedWidget,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -45,7 +44,7 @@ from gui.details.overview import Overview
 from gui.details.page_tab import has_page
 from gui.engine_link.task_events import EventPart
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
-from gui.style.widgets import LinkButton, arrange, centre
+from gui.style.widgets import LinkButton, Tabs, arrange, centre
 from gui.tasks.cell_painting import sign
 
 # Tabs after Overview and Events, from left to right.
@@ -194,8 +193,7 @@ class Details(QWidget):
         self.overview.links.wanted.connect(self.wants_task)
 
     def _make_tabs(self, desk: Desk | None) -> None:
-        self._tabs = QTabWidget(self)
-        self._tabs.setDocumentMode(True)
+        self._tabs = Tabs(self)
         self._tabs.addTab(self.overview, words.say("details.overview"))
         self._tabs.addTab(self.events, words.say("details.events"))
         timeline = TabKind("timeline", self._timeline, has_times, _count_events)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSplitter,
     QStackedWidget,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -30,7 +29,7 @@ from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.search_field import search_field
 from gui.style.theme import plain_label, plain_tip
-from gui.style.widgets import arrange
+from gui.style.widgets import Tabs, arrange
 
 # Viewer of a file in chunks, so that 500 MB open at once.
 
@@ -201,7 +200,7 @@ class Raw(DetailTab):
         self._ended = False
         self.list = QListWidget(self)
         # a separate QTabBar would be filled with its outline's colour
-        self._ways = QTabWidget(self)
+        self._ways = Tabs(self)
         self.modes = self._ways.tabBar()
         self.text, self.tree = FileText(desk, self), JsonView(desk, self)
         self._picture = PicturePane(desk, self)
@@ -214,7 +213,6 @@ class Raw(DetailTab):
     def _lay_out(self) -> None:
         self.list.setAccessibleName(self.tr("Files of the task"))
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._ways.setDocumentMode(True)
         for text in (self.tr("Tree"), self.tr("Text")):
             self._ways.addTab(QWidget(self._ways), text)
         self._ways.setFixedHeight(self.modes.sizeHint().height())

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
     QPushButton,
-    QTabWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -47,7 +46,7 @@ from gui.engine_link.scheduling import Throttle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
 from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
-from gui.style.widgets import arrange
+from gui.style.widgets import Tabs, arrange
 from gui.tasks.row import Row
 
 # Events of the viewer's task, updated live.
@@ -132,7 +131,7 @@ class ResultWindow(InOrder, QWidget):
         self.handle = FileHandle(desk, self._name, lambda _: (self.task_id, RESULT_NAME))
         self._name.setCursor(Qt.CursorShape.OpenHandCursor)
         self._name.setToolTip(plain_tip(self.tr("Pull this out to copy the result file")))
-        self.tabs = QTabWidget(self)
+        self.tabs = Tabs(self)
         self._soon = Throttle(self, 0, self._update_tabs)
         self._lay_out()
         self._connect()
@@ -163,7 +162,6 @@ class ResultWindow(InOrder, QWidget):
         self.json = JsonTab(desk, self)
         self.preview, self.source, self.log = Preview(desk), Source(desk), Log(desk)
         self.contract, self.diff = ContractTab(desk), Diff(desk, self._callbacks.known)
-        self.tabs.setDocumentMode(True)
         self.audit = AuditTab(desk)
         for tab, title in (
             (self.pages, self.tr("Pages")),

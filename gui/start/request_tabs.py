@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QPlainTextEdit,
     QPushButton,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -34,7 +33,7 @@ from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.editors import Patterns
 from gui.style.theme import fixed_pitch, plain_keys, plain_label
-from gui.style.widgets import arrange
+from gui.style.widgets import Tabs, arrange
 
 if TYPE_CHECKING:
     from gui.start.command_form import CommandForm
@@ -479,7 +478,7 @@ FORM: Final = 0
 JSON: Final = 1
 
 
-class RequestTabs(QTabWidget):
+class RequestTabs(Tabs):
     """Tabs for form and JSON; `turned` reports a switch, `stuck` a refused one.
 
     Invalid JSON cannot be shown in the form, so the JSON tab stays open.
@@ -496,7 +495,6 @@ class RequestTabs(QTabWidget):
         arrange(QVBoxLayout(page), self.form, margins=(0, 8, 0, 0))
         self.addTab(page, self.tr("Form"))
         self.addTab(self.json, self.tr("JSON"))
-        self.setDocumentMode(True)
         self.tabBar().setAccessibleName(self.tr("As a form or as JSON"))
         self.currentChanged.connect(self._turn)
 

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionButton,
     QStylePainter,
+    QTabBar,
+    QTabWidget,
     QWidget,
 )
 
@@ -131,6 +133,28 @@ class EmptyNote(TonedLabel):
         place = self.parentWidget()
         assert place is not None
         return place
+
+
+class Tabs(QTabWidget):
+    """Tab widget in document mode, whose tabs have room for their text."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTabBar(_TabBar(self))
+        self.setDocumentMode(True)
+
+
+class _TabBar(QTabBar):
+    """Tab bar that is higher by as much as the Fusion style takes from the text of a tab.
+
+    Fusion moves the text of an unselected tab down, by cutting the top off its place, which then
+    is lower than a line: dots of capitals and descenders were cut.
+    """
+
+    def tabSizeHint(self, index: int) -> QSize:
+        hint = super().tabSizeHint(index)
+        shift = self.style().pixelMetric(QStyle.PixelMetric.PM_TabBarTabShiftVertical)
+        return QSize(hint.width(), hint.height() + shift)
 
 
 def centre(note: QLabel) -> None:
