@@ -20,7 +20,7 @@ from string import Formatter
 from typing import Any, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QLibraryInfo, QLocale, QObject, QTranslator
+from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, QTranslator
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
@@ -362,7 +362,15 @@ _TRANSLATORS: list[QTranslator] = []  # querying the application's children take
 _NOW = ["en"]
 
 
+def is_about_content(error: InvalidArguments) -> bool:
+    """Return whether a file or another content is refused as a whole, and not a field in it."""
+    codes = [problem.code for problem in error.problems]
+    return len(codes) == 1 and codes[0] in ("no_file", "nothing_to_start")
+
+
 def title(error: EngineError) -> str:
+    if isinstance(error, InvalidArguments) and is_about_content(error):
+        return QCoreApplication.translate("Errors", "There is nothing to start")
     return _SPOKEN[0].error(error.code, "title", error.title)
 
 

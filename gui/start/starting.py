@@ -27,6 +27,7 @@ from engine.service.rerun import Asked, CannotRepeat, known
 from engine.text.words import count, span, unit_word
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
+from gui.i18n import language
 from gui.style.questions import documents
 
 if TYPE_CHECKING:
@@ -356,10 +357,10 @@ class Starting(QObject):
             self._dialog.addresses.start_list(text)
 
     def paste(self) -> None:
-        """Open the start dialog with the clipboard: addresses, a task, or empty."""
+        """Open the start dialog with the clipboard, or report that it contains nothing to start."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):
-            self.new_task()
+            self._refuse_content(self.tr("The clipboard"))
 
     def take(self, mime: QMimeData) -> bool:
         """Show copied or dropped data; False if it contains nothing to start."""
@@ -373,9 +374,7 @@ class Starting(QObject):
     def take_drop(self, mime: QMimeData) -> None:
         """Show dropped data, or report that it contains nothing to start."""
         if not self.take(mime):
-            message = "holds no address, no list of addresses and no task"
-            name = self.tr("What was dropped")
-            self._refuse(InvalidArguments((Problem(name, "nothing_to_start", message),)))
+            self._refuse_content(self.tr("What was dropped"))
 
     def open_file(self) -> None:
         """Open a file dialog for a task or a list of addresses."""
@@ -397,7 +396,7 @@ class Starting(QObject):
         self._bridge.ask(
             read,
             lambda found: self._show_found(found, path.name),
-            self._refuse,
+            self._refuse_file,
             name="read a task file",
         )
 
@@ -476,6 +475,18 @@ class Starting(QObject):
             self._dialog.show_error(error)
         else:
             self.failed.emit(error)
+
+    def _refuse_content(self, name: str) -> None:
+        message = "holds no address, no list of addresses and no task"
+        self._refuse_file(InvalidArguments((Problem(name, "nothing_to_start", message),)))
+
+    def _refuse_file(self, error: EngineError) -> None:
+        """Refuse content; its name is the subject of the sentence, not the path of a field."""
+        if isinstance(error, InvalidArguments) and language.is_about_content(error):
+            (problem,) = map(language.translated, error.problems)
+            said = f"{problem.path} {problem.message}"
+            error = InvalidArguments((Problem("", problem.code, said),))
+        self._refuse(error)
 
     # Answers of the engine.
 

@@ -156,6 +156,7 @@ class WindowBuilder:
         p.status, p.tools = StatusBar(window), QToolBar(window)
         ways_out = WaysOut(
             new_task=window.new_task,
+            paste=window.paste,
             sample=bridge.start_sample,
             open_folder=window.choose_folder,
             clear_filter=p.narrowing.clear,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,7 +61,8 @@ def _begun(text: str) -> str:
     return text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
 
 
-CARD_WIDTH = 460
+CARD_WIDTH, MOST_CARD_WIDTH = 460, 560
+_BUTTON_GAP = 8
 PICTURE = 44
 TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # Limits for text with paths and reasons
 BUTTON_HEIGHT = 32
@@ -90,7 +91,7 @@ class Card(QWidget):
         self._headline = heading("", grow=1.35)
         self._sentence = plain_label(tone="muted", wrap=True)
         self._detail = plain_label(tone="muted", wrap=True)
-        self._buttons = QHBoxLayout()
+        self._buttons = QVBoxLayout()  # of rows
         self._buttons.setSpacing(8)
         self._default: QPushButton | None = None
         self._lay_out()
@@ -132,26 +133,38 @@ class Card(QWidget):
 
     def show_choices(self, choices: tuple[Choice, ...]) -> None:
         """Replace the buttons; Enter presses the first one."""
-        while (item := self._buttons.takeAt(0)) is not None:
-            if (old := item.widget()) is not None:
-                old.deleteLater()
-        self._buttons.addStretch()
+        for old in self._box.findChildren(QPushButton):
+            old.setParent(None)
+            old.deleteLater()
+        while (row := self._buttons.takeAt(0)) is not None:
+            row.deleteLater()
         self._default = None
         buttons = []
         for choice in choices:
-            button = QPushButton(choice.text, self)
+            button = QPushButton(choice.text, self._box)
             # Outside a dialog Enter presses only buttons with autoDefault.
             button.setAutoDefault(True)
             button.setMinimumHeight(BUTTON_HEIGHT)
             button.clicked.connect(lambda _=False, act=choice.act: act())
-            self._buttons.addWidget(button)
             buttons.append(button)
             self._default = self._default or button
-        self._buttons.addStretch()
-        # Translated texts may be long, and none may be cut off.
-        beside = self._buttons.spacing() * (len(choices) + 1)
-        wide = sum(max(one.sizeHint().width(), one.minimumWidth()) for one in buttons)
-        self._box.setFixedWidth(max(CARD_WIDTH, wide + beside + BUTTON_HEIGHT))
+        self._place(buttons)
+
+    def _place(self, buttons: Sequence[QPushButton]) -> None:
+        """Place the buttons in rows that fit into a small window; no text is cut off."""
+        rows: list[list[QPushButton]] = [[]]
+        for button in buttons:
+            if rows[-1] and self._width_of([*rows[-1], button]) > MOST_CARD_WIDTH:
+                rows.append([])
+            rows[-1].append(button)
+        for row in rows:
+            self._buttons.addLayout(arrange(QHBoxLayout(), 1, *row, 1, spacing=_BUTTON_GAP))
+        self._box.setFixedWidth(max(CARD_WIDTH, *map(self._width_of, rows)))
+
+    @staticmethod
+    def _width_of(row: Sequence[QPushButton]) -> int:
+        wide = sum(max(one.sizeHint().width(), one.minimumWidth()) for one in row)
+        return wide + _BUTTON_GAP * (len(row) + 1) + BUTTON_HEIGHT
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide the icon where there is little room for the text."""

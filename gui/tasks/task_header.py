@@ -197,7 +197,7 @@ class TaskHeader(QHeaderView):
         switches = (
             ColumnSwitch(
                 column.key,
-                column.long_title,
+                self._switch_title(number, column),
                 self.is_wanted(column.key),
                 stays=number == _TASK,
                 is_there=column.key in self._there,
@@ -205,6 +205,15 @@ class TaskHeader(QHeaderView):
             for number, column in enumerate(COLUMNS)
         )
         fill_column_menu(menu, switches, self.show_column, self.set_widths)
+
+    def _switch_title(self, number: int, column: Column) -> str:
+        """Return the title, with the reason why a wanted column is not shown."""
+        title = column.long_title
+        if not self.is_wanted(column.key) or not self.isSectionHidden(number):
+            return title
+        if not self._is_due(column):
+            return self.tr("{0} (no values yet)").format(title)
+        return self.tr("{0} (no room)").format(title)
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self.fontMetrics().height() + 10)

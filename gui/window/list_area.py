@@ -40,6 +40,7 @@ class WaysOut:
     """Actions of the buttons on the cards."""
 
     new_task: Callable[[], object]
+    paste: Callable[[], object]
     sample: Callable[[], object]
     open_folder: Callable[[], object]
     clear_filter: Callable[[], object]
@@ -127,6 +128,7 @@ class ListArea(QWidget):
         other = Choice(self.tr("Open another folder…"), self._ways.open_folder)
         starting = (
             Choice(self.tr("New task…"), self._ways.new_task),
+            Choice(self.tr("Paste a URL"), self._ways.paste),
             Choice(self.tr("Try the sample crawl"), self._ways.sample),
         )
         self._empty.show_choices((*starting, other) if accepts else (other,))

@@ -105,7 +105,11 @@ class MainWindow(QMainWindow):
         self._health: Health | None = None
         self._followed: str | None = None
         self._seen: TaskView | None = None  # The view that the details show
-        self._has_chosen = False  # Until then the list has the room of the details
+        self._has_chosen = False  # Otherwise the list has the room of the details …
+        self._has_asked = False  # … unless the user asked for them without a choice
+        # Deferred, because a selection may be replaced by way of none.
+        self._unchosen = QTimer(self, singleShot=True, interval=0)
+        self._unchosen.timeout.connect(self._hide_pane)
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(first_size(self.screen().availableSize()))
         self.restoreGeometry(memory.shape("window"))
@@ -179,7 +183,7 @@ class MainWindow(QMainWindow):
         """Return the slot of each action."""
         return {
             "new": self.requests.new_task,
-            "paste": self.requests.paste,
+            "paste": self.paste,
             "open": self.choose_folder,
             "folder": self.show_ledger_folder,
             "quit": self.quit_wanted.emit,
@@ -304,16 +308,27 @@ class MainWindow(QMainWindow):
         self._follow(None)
 
     def _show_pane(self) -> None:
-        """Show the details for the first choice; the row stays in sight."""
-        if not self._has_chosen and len(self.scope):
+        """Show the details for a choice and hide them without one; the row stays in sight."""
+        if not len(self.scope):
+            self._unchosen.start()
+            return
+        self._has_asked = False
+        if not self._has_chosen:
             self._has_chosen = True
             self._arrange()
             self.tall.refresh()  # Qt would lay it out later, and the row be out of sight until then
             self.table.show_current()
 
+    def _hide_pane(self) -> None:
+        if self._has_chosen and not len(self.scope):
+            self._has_chosen = False
+            if self.details.isAncestorOf(self.focusWidget()):  # Qt would take any next widget
+                self.table.setFocus()
+            self._arrange()
+
     def _ask_for_pane(self, wanted: bool) -> None:
         """Show the details without a choice, where the user asks for them."""
-        self._has_chosen = self._has_chosen or wanted
+        self._has_asked = wanted
         self._arrange()
 
     def _follow(self, one: str | None) -> None:
@@ -323,10 +338,11 @@ class MainWindow(QMainWindow):
             self._show_details()
 
     def _arrange(self, *_: object) -> None:
-        """Hide filter and details for an empty list, and the details until a row is chosen."""
+        """Hide filter and details for an empty list, and the details while no row is chosen."""
         populated = self.area.state not in ("empty", "trouble")
         self.filter_bar.setVisible(populated)
-        shown = populated and self.acts["details"].isChecked() and self._has_chosen
+        wanted = self._has_chosen or self._has_asked
+        shown = populated and self.acts["details"].isChecked() and wanted
         self.details.setVisible(shown)
         self.bridge.show_events(shown)
 
@@ -349,6 +365,9 @@ class MainWindow(QMainWindow):
 
     def new_task(self) -> None:
         self.requests.new_task()
+
+    def paste(self) -> None:
+        self.requests.paste()
 
     def cancel_selected(self) -> None:
         self.requests.cancel(self.selected)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QTabWidget
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QTabWidget, QWidget
 
 from engine.service.rerun import Asked
 from fixtures.site.site import Site
@@ -278,8 +278,53 @@ async def test_the_list_has_the_room_of_the_details_until_a_row_is_chosen(home: 
         assert window.table.height() < whole
         at = window.table.visualRect(window.table.currentIndex())
         assert window.table.viewport().rect().contains(at)
+        window.details.setFocus()
         window.acts["none"].trigger()
-        assert window.details.isVisible()  # nothing moves under the pointer
+        await until_hidden(window.details)
+        assert window.table.height() >= whole
+        window.acts["details"].trigger()
+        window.acts["details"].trigger()
+        window.table.clearSelection()
+        await asyncio.sleep(0.1)
+        assert window.details.isVisible()
+
+
+async def test_the_details_stay_while_one_choice_replaces_another(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids([ids[0]])
+        hidden: list[bool] = []
+        window.table.selection_changed.connect(lambda _: hidden.append(window.details.isHidden()))
+        window.table.clearSelection()
+        window.table.select_ids([ids[1]])
+        await asyncio.sleep(0.1)
+        assert not any(hidden)
+        assert window.details.isVisible()
+
+
+async def until_hidden(pane: QWidget) -> None:
+    async with asyncio.timeout(60):
+        while pane.isVisible():
+            await asyncio.sleep(0.01)
+
+
+async def test_an_empty_list_offers_to_paste_an_address(home: Path) -> None:
+    async with opened(home) as session:
+        buttons = session.window.area.findChildren(QPushButton)
+        assert [one.text() for one in buttons if one.isVisible()] == [
+            "New task…",
+            "Paste a URL",
+            "Try the sample crawl",
+            "Open another folder…",
+        ]
+        QGuiApplication.clipboard().setText("example.com/two")
+        press(session.window.area, "Paste a URL")
+        QGuiApplication.clipboard().clear()
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        assert dialog.form.asked.args["url"] == "https://example.com/two"
+        dialog.reject()
 
 
 async def test_the_title_shortens_the_home_folder(

@@ -250,6 +250,20 @@ def test_columns_that_a_kept_state_does_not_know_stay_as_they_are(table: TaskTab
     assert not table.isColumnHidden(COLUMN_AT["kind"])
 
 
+def test_the_menu_of_columns_says_why_a_chosen_column_is_not_shown(table: TaskTable) -> None:
+    def titles() -> list[str]:
+        menu = QMenu(table)
+        table.header().fill_menu(menu)
+        return [action.text() for action in menu.actions() if action.isChecked()]
+
+    QApplication.processEvents()
+    assert {"Rate (no values yet)", "Budget (no values yet)", "Updated"} <= set(titles())
+    table.resize(600, 400)
+    assert "Updated (no room)" in titles()
+    table.header().show_column("rate", True)
+    assert "Rate" in titles()
+
+
 def test_the_usual_columns_can_be_had_back(table: TaskTable) -> None:
     before = widths(table)
     table.header().show_column("host", True)

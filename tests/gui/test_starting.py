@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QToolButton, QWidget
 
 from engine.model.errors import LedgerWriteFailed
 from engine.model.records import TaskRecord
@@ -85,11 +86,33 @@ async def test_a_pasted_task_is_shown_as_it_is(home: Path) -> None:
         dialog.reject()
 
 
-async def test_pasted_words_open_an_empty_form(home: Path) -> None:
+@pytest.mark.parametrize("text", ["hello world", ""])
+async def test_pasted_words_without_an_address_open_no_form_and_are_called_so(
+    home: Path, text: str
+) -> None:
     async with opened(home) as session:
-        dialog = pasted(session, "nothing of interest")
-        assert not dialog.start.isEnabled()
-        dialog.reject()
+        QGuiApplication.clipboard().setText(text)
+        session.window.acts["paste"].trigger()
+        QGuiApplication.clipboard().clear()
+        assert not session.window.findChildren(StartDialog)
+        banner = session.window.banner
+        assert banner.title == "There is nothing to start"
+        assert "The clipboard holds no address" in banner.accessibleName()
+
+
+async def test_a_file_that_is_not_there_is_refused_in_a_sentence_that_can_be_closed(
+    home: Path, tmp_path: Path
+) -> None:
+    async with opened(home) as session:
+        told = heard(session.window.requests.failed)
+        session.window.requests.starting.open_path(tmp_path / "nofile.json")
+        await told
+        banner = session.window.banner
+        assert banner.isVisible()
+        assert "nofile.json is not there" in banner.accessibleName()
+        (close,) = banner.findChildren(QToolButton)
+        close.click()
+        assert banner.isHidden()
 
 
 async def test_a_dropped_task_shows_its_abilities(home: Path, tmp_path: Path) -> None:
