@@ -449,9 +449,8 @@ class Policy:
             reason = public_addresses.refusal(address)
             if reason is None and held:
                 return _MOVED  # otherwise it could insert a public script into a private page
-            private = (
-                reason == public_addresses.PRIVATE
-            )  # cloud metadata addresses stay blocked for all
+            # Cloud metadata addresses stay blocked for all.
+            private = reason == public_addresses.PRIVATE
             # A public name that becomes private later (DNS rebinding) was never in `held`.
             if reason is None or (private and (allowed or address in (held or ()))):
                 continue

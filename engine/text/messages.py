@@ -550,8 +550,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "why.running.unknown": "Running; its owner is not known here.",
     "why.running.doing": "Running; last report: {message}",
     "why.running.outside": "Driven by another program ({owner}).",
-    "why.running.undriven": "No program drives it now: its host ({owner}) has ended, and it was last"
-    " used {ago} ago. Without further use it ends as orphaned in {left}.",
+    "why.running.undriven": (
+        "No program drives it now: its host ({owner}) has ended, and it was last used {ago} ago. "
+        "Without further use it ends as orphaned in {left}."
+    ),
     "why.run": "Goal tracked by agents.",
     "why.run.doing": "Goal tracked by agents; latest note: {summary}",
     "why.help": "Waits for a person: {told}",
