@@ -310,10 +310,15 @@ MAX_SHOWN = 400  # characters of one value; --json writes it whole
 
 def plainly(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     """Call the verb and print its result."""
-    answer = call(
-        settings, lambda engine: verb.call(engine, given), accepts=verb.accepts, as_json=as_json
-    )
-    print_plain(msgspec.to_builtins(answer), as_json)
+
+    async def ask(engine: Engine) -> Any:
+        found = msgspec.to_builtins(await verb.call(engine, given))
+        if as_json and engine.notice and isinstance(found, dict):
+            found["notice"] = engine.notice  # a program reads this document alone
+        return found
+
+    answer = call(settings, ask, accepts=verb.accepts, as_json=as_json)
+    print_plain(answer, as_json)
 
 
 def print_plain(answer: Any, as_json: bool) -> None:

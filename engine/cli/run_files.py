@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import click
 
 from engine.browser.interact.command_uploads import Uploads
 from engine.kinds.commands.command_check import check
-from engine.kinds.commands.command_file import MAX_BYTES, read_document
+from engine.kinds.commands.command_file import MAX_BYTES, check_size, read_document
 from engine.model.errors import InvalidArguments, Problem
 
 STANDARD_INPUT: Final = "-"
@@ -95,7 +96,7 @@ def _with_variables(document: Any, given: Mapping[str, Any]) -> Any:
 
 
 def _of(name: str, problem: Problem, files: int) -> Problem:
-    if files == 1 or problem.path == name:
+    if problem.path == name or (files == 1 and problem.path):
         return problem
     path = f"{name}: {problem.path}" if problem.path else name
     return Problem(path, problem.code, problem.message)
@@ -105,16 +106,25 @@ def _shown(name: str) -> str:
     return "standard input" if name == STANDARD_INPUT else name
 
 
+def _read_standard_input() -> bytes:
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:  # how much more follows is not known
+        problem = Problem(_shown(STANDARD_INPUT), "too_large", "is larger than 1 MiB")
+        raise InvalidArguments((problem,))
+    return data
+
+
 def read_bytes(name: str) -> bytes:
     """Read the file, `-` for standard input. Raises InvalidArguments."""
     try:
         if name == STANDARD_INPUT:
-            return sys.stdin.buffer.read(MAX_BYTES + 1)
+            return _read_standard_input()
         path = Path(name)
         if not path.is_file():
             reason = "is not a file" if path.exists() else "is not there"
             raise InvalidArguments((Problem(name, "no_file", reason),))
         with path.open("rb") as source:
+            check_size(os.fstat(source.fileno()).st_size, name)
             return source.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

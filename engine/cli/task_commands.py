@@ -27,7 +27,7 @@ from engine.model.tally import LIMITS
 from engine.text import messages, words
 from engine.text.cli_messages import say
 from engine.verbs.json_answers import task_data, tasks_data
-from engine.verbs.model import Verb
+from engine.verbs.model import TaskPage, Verb
 
 if TYPE_CHECKING:
     from engine.budgets.envelopes import EnvelopeState
@@ -35,15 +35,17 @@ if TYPE_CHECKING:
 
 
 def list_tasks(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    async def read(engine: Engine) -> tuple[list[TaskView], Hold | None]:
+    async def read(engine: Engine) -> tuple[TaskPage, Hold | None]:
         return await verb.call(engine, given), await engine.start_hold.read()
 
-    views, held = call_on_all(settings, read, as_json=as_json)
+    page, held = call_on_all(settings, read, as_json=as_json)
     if as_json:
-        print_json(tasks_data(views, held))
+        print_json(tasks_data(page, held))
         return
     warn_unknown_ledgers(given["query"] or "")
-    show.table(views, str(settings.root))
+    show.table(page.views, str(settings.root))
+    if page.more:
+        click.echo(say("list.more", count=words.count(len(page.views))), err=True)
     if held is not None:  # a pipe has rows alone
         line = f"{hold_line(held)} {say('hold.way_out')}"
         click.echo(line, err=not sys.stdout.isatty())

@@ -145,7 +145,7 @@ def order_problems(order: Order, to_file: bool) -> tuple[Problem, ...]:
         message = f"{order.format} needs the name of a file (-o FILE)"
         found.append(Problem("output", "missing", message))
     elif form is None:
-        known = ", ".join(FORMATS)
+        known = ", ".join((*FORMATS, *PACKED))
         message = f"'{order.format}' is no format (there are: {known})"
         found.append(Problem("format", "unknown_format", message))
     elif not form.text and not to_file:

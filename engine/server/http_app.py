@@ -157,7 +157,7 @@ class HttpApp:
         answer = await call
         if isinstance(answer, Stopped):
             await settled(self._engine, answer)
-        if route is LIST and len(answer) > MANY:
+        if route is LIST and len(answer.views) > MANY:
             data = await asyncio.to_thread(tasks_data, answer)
         else:
             data = await answer_data(self._engine, route.verb.name, answer)

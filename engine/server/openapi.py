@@ -274,7 +274,9 @@ def _schemas() -> Doc:
     return {
         **found,
         "Task": task,
-        "TaskList": _object({"tasks": several, "count": {"type": "integer"}}),
+        "TaskList": _object(
+            {"tasks": several, "count": {"type": "integer"}, "more": {"type": "boolean"}}
+        ),
         "Events": _object({"events": events, "events_next_offset": {"type": "integer"}}),
         "CommandTaskRequest": command_task_schema(),
         "CommandTask": {

@@ -34,8 +34,8 @@ class Tool:
     """One tool of MCP.
 
     `names` maps names of arguments to parameters of the verb; `also` are further spellings, which
-    are accepted and not shown, as is `taskId` for `task_id`. `hidden` parameters are not offered; `extra` ones are converted by
-    `adapt`. `starts` marks a tool whose work goes on after its answer.
+    are accepted and not shown, as is `taskId` for `task_id`. `hidden` parameters are not offered;
+    `extra` ones are converted by `adapt`. `starts` marks a tool whose work goes on after its answer.
     """
 
     name: str
@@ -138,8 +138,8 @@ _ALL: Final = (
         "tasks",
         "List tasks of the ledger, newest first: yours, the operator's, and those of other "
         "programs. Use it to find a task again after a restart. Filter by status and kind, or with "
-        "query, such as 'status:failed host:example.com age:<1h'. Returns {tasks, count}; each "
-        "task has its state, progress and error, and no result.",
+        "query, such as 'status:failed host:example.com age:<1h'. Returns {tasks, count, more}; "
+        "each task has its state, progress and error, and no result.",
         reads=True,
     ),
     _tool(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -82,7 +83,7 @@ class Messages:
             head["type"] = f"{message['type']}_response"
             verb, fields = found
             given = {**_given(message, fields), CALLER: caller}
-            return {**head, "success": True, **await self._call(verb, given)}
+            return {**head, "success": True, **await self._call(verb, given, fields)}
         except Refused as refused:
             return {**head, "success": False, "error": refused.refusal.data()}
         except EngineError as error:
@@ -91,11 +92,18 @@ class Messages:
             log.exception("a message of the type %s failed", head.get("type"))
             return {**head, "success": False, "error": FAILED.data()}
 
-    async def _call(self, name: str, given: Data) -> Data:
+    async def _call(self, name: str, given: Data, fields: Mapping[str, str]) -> Data:
+        """Call the verb; a mistake has the name that its field has in the message."""
         verb = VERBS[name]
         if not verb.needs_caller:
             del given[CALLER]
-        found: Data = await verb.call(self._engine, given)
+        try:
+            found: Data = await verb.call(self._engine, given)
+        except InvalidArguments as error:
+            of_param = {param: field for field, param in fields.items()}
+            raise InvalidArguments(
+                tuple(replace(one, path=of_param.get(one.path, one.path)) for one in error.problems)
+            ) from None
         return found
 
 

@@ -9,6 +9,7 @@ from engine.model.display import display
 
 ENGLISH: Final[Mapping[str, str]] = {
     "list.none": "No tasks in {root}",
+    "list.more": "The newest {count} tasks; there are more: --limit NUMBER lists more of them.",
     "result.none": "There is no result yet.",
     "result.none.ended": "It ended without a result; `octask export` gives what it kept, if any.",
     "cancel.asked": "asked to stop",

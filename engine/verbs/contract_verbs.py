@@ -66,15 +66,25 @@ def asked(given: Given, whole: str, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:
-    """Add the common reason to items without their own."""
+    """Add the common reason to items without their own.
+
+    Raises:
+        InvalidArguments: there is none.
+    """
+    problems: list[Problem] = []
     for name in ("failed", "skipped", "failed_items", "skipped_items"):
         items = fields.get(name)
         if isinstance(items, list):
             reason = given.get("reason")
+            if reason is None and any(isinstance(item, str) for item in items):
+                message = "needs a reason: give it with --reason"
+                problems.append(Problem(name, "missing", message))
             fields[name] = [
                 {"item": item, "reason": reason} if isinstance(item, str) else item
                 for item in items
             ]
+    if problems:
+        raise InvalidArguments(tuple(problems))
     return fields
 
 

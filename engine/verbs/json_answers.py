@@ -18,6 +18,7 @@ from engine.model.errors import EngineError, InvalidArguments, QueryError
 from engine.model.records import Hold, TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
 from engine.service.stop_plan import Fate, Plan, Stopped
+from engine.verbs.model import TaskPage
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -104,9 +105,13 @@ def _as_argument(option: re.Match[str]) -> str:
     return option[1].replace("-", "_")
 
 
-def tasks_data(views: Sequence[TaskView], hold: Hold | None = None) -> Data:
-    """Encode a list of tasks with their number, and the hold that keeps waiting ones."""
-    found: Data = {"tasks": [view_data(view) for view in views], "count": len(views)}
+def tasks_data(page: TaskPage, hold: Hold | None = None) -> Data:
+    """Encode a list of tasks with their number, and the hold that keeps waiting ones.
+
+    `more`: the list ends at its limit, and more tasks match.
+    """
+    tasks = [view_data(view) for view in page.views]
+    found: Data = {"tasks": tasks, "count": len(tasks), "more": page.more}
     return found if hold is None else {**found, "hold": msgspec.to_builtins(hold)}
 
 
@@ -155,8 +160,8 @@ async def answer_data(engine: Engine, name: str, answer: Any) -> Any:
     return msgspec.to_builtins(answer) if encode is None else await encode(engine, answer)
 
 
-async def _listed(engine: Engine, views: Sequence[TaskView]) -> Data:
-    return tasks_data(views, await engine.start_hold.read())
+async def _listed(engine: Engine, page: TaskPage) -> Data:
+    return tasks_data(page, await engine.start_hold.read())
 
 
 async def _current(engine: Engine, record: TaskRecord) -> Data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,6 +13,7 @@ import msgspec
 from engine.model.errors import InvalidArguments, Problem
 
 if TYPE_CHECKING:
+    from engine.model.records import TaskView
     from engine.service.engine import Engine
 
 # `json`: an object or its text; `many`: texts, or one; `items`: texts or objects; `caller`: a
@@ -26,6 +27,14 @@ class Caller:
 
     route: str | None = None
     client: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """The first tasks of a list, and whether more follow."""
+
+    views: Sequence[TaskView]
+    more: bool
 
 
 CALLER: Final = "caller"  # its parameter: the face fills it in, never the request

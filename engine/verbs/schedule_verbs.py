@@ -116,6 +116,8 @@ _OF_REQUEST: Final = frozenset({"kind", "args", "name", *drafts.TERMS})
 def _placed(problem: Problem) -> Problem:
     """Return a mistake of a new schedule with the path that the request has."""
     head = problem.path.split(".")[0].split("[")[0]
+    if head == "rule":  # of all that make one
+        return problem
     if head in _NAMES or head in _OF_RULE:
         return replace(problem, path=_NAMES.get(head, head))
     place = "request" if head in _OF_REQUEST else "request.args"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import Status
 from engine.service.stop_plan import NotConfirmed, Plan, Stopped, answers, plan
-from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
+from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, TaskPage, Verb, object_of
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -20,15 +20,16 @@ VARIABLES = Param("variables", "names and values that its commands need, kept no
 QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:<1h \"timeout\"'"
 
 
-async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
-    status = known_states(given["status"], [*map(str, Status)])
-    return await engine.tasks.list(
+async def _list(engine: Engine, given: Mapping[str, Any]) -> TaskPage:
+    status, limit = known_states(given["status"], [*map(str, Status)]), given["limit"]
+    found = await engine.tasks.list(
         status=status,
         kind=given["kind"],
         since=given["since"],
         query=given["query"] or "",
-        limit=given["limit"],
+        limit=limit + 1,  # the last one shows that there are more
     )
+    return TaskPage(found[:limit], len(found) > limit)
 
 
 def known_states(given: Sequence[str], known: Sequence[str]) -> list[str]:

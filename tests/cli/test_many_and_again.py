@@ -65,7 +65,7 @@ def tasks(home: Path) -> Iterator[Tasks]:
 
 def found(octask: Octask, query: str, *more: str) -> set[str]:
     lines = octask("list", "--query", query, *more).splitlines()
-    return {line.split("\t")[0] for line in lines}
+    return {line.split("\t")[0] for line in lines if "\t" in line}  # not what stderr adds
 
 
 def test_the_limit_of_a_list_counts_matching_tasks(octask: Octask, tasks: Tasks) -> None:
@@ -276,6 +276,16 @@ def test_the_place_may_stand_before_the_verb(octask: Octask, tasks: Tasks) -> No
     assert json.loads(octask("--home", home, "--json", "list", place=False))["count"] == 4
     elsewhere = octask("--home", "/nowhere-at-all", "list", "--home", home, place=False)
     assert tasks.pending in elsewhere  # the nearer word counts
+
+
+def test_a_list_that_ends_at_its_limit_says_that_there_are_more(
+    octask: Octask, tasks: Tasks
+) -> None:
+    assert "The newest 3 tasks; there are more" in octask("list", "--limit", "3")
+    assert "there are more" not in octask("list", "--limit", "4")
+    cut = json.loads(octask("list", "--limit", "3", "--json"))
+    assert (cut["count"], len(cut["tasks"]), cut["more"]) == (3, 3, True)
+    assert json.loads(octask("list", "--json"))["more"] is False
 
 
 def test_a_task_is_written_as_json_alike_by_every_command(octask: Octask, site: Any) -> None:

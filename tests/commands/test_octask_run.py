@@ -147,6 +147,15 @@ def test_the_mistakes_of_all_files_are_told_and_nothing_starts(octask: Octask, p
     assert not octask.metas()
 
 
+def test_a_mistake_of_a_whole_file_names_the_file_and_its_size(octask: Octask) -> None:
+    text = '{"a": "' + "x" * 1_101_026 + '"}'
+    huge = octask.file("huge.json", text)
+    size = f"{len(text):,} bytes"
+    assert f"{huge}: is larger than 1 MiB ({size})" in octask("run", huge, code=2).stderr
+    listed = octask.file("l.json", [1])
+    assert f"{listed}: a task must be a JSON object" in octask("run", listed, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "path"),
     [

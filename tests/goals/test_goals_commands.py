@@ -106,6 +106,10 @@ def test_runs_that_cannot_be_written_are_reported(octask: Octask) -> None:
     octask.home.mkdir(exist_ok=True)
     (octask.home / "comet-runs").write_text("a file in the place of the folder")
     assert "Run records are kept in memory only" in octask("runs", "start", "thread")
+    ran = CliRunner().invoke(
+        octask_command, ["runs", "start", "other", "--json", "--home", str(octask.home)]
+    )
+    assert "kept in memory only" in json.loads(ran.stdout)["notice"]
     report = json.loads(CliRunner().invoke(octask_command, doctor_of(octask.home)).output)
     assert [one["state"] for one in report["findings"] if one["subject"] == "runs"] == ["warning"]
 
@@ -122,6 +126,8 @@ def doctor_of(home: Path) -> list[str]:
         (("contract", "start"), 2, "stop_condition: "),
         (("contract", "start", "--contract", "{"), 2, "contract: is not valid JSON"),
         (("contract", "update", "0" * 16), 2, "nothing to change"),
+        (("contract", "update", "0" * 16, "--failed", "x"), 2, "give it with --reason"),
+        (("task-run", "update", "0" * 16, "--skipped-items", "x"), 2, "give it with --reason"),
         (("contract", "start", "--contract", '{"expected_total": 1e308}'), 2, "between 0 and 9,0"),
         (("task-run", "start"), 2, "goal: "),
         (("task-run", "get", "0" * 16), 4, "There is no task run"),

@@ -110,6 +110,8 @@ def test_a_task_that_ran_is_repeated_and_its_first_run_is_compared_with_it(
 def test_mistakes_and_failures_have_their_exit_codes(octask: Octask, site: ChangingSite) -> None:
     said = octask("schedules", "add", "crawl", site.url, "--every", "soon", code=2)
     assert "30m, 6h or 2d" in said
+    both = ("--every", "6h", "--cron", "30 7 * * 1-5")
+    assert "\n  rule: give one of" in octask("schedules", "add", "crawl", site.url, *both, code=2)
     assert "--cron" in octask("schedules", "add", "--help")
     said = octask(
         "schedules", "add", "crawl", f"{site.url}?token=abcdefgh", "--every", "1h", code=1

@@ -16,6 +16,12 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
+def check_size(size: int, name: str) -> None:
+    """Raise InvalidArguments if a file of `size` bytes is larger than 1 MiB."""
+    if size > MAX_BYTES:
+        _refuse(name, "too_large", f"is larger than 1 MiB ({size:,} bytes)")
+
+
 def read_document(data: bytes, name: str) -> Any:
     """Parse the JSON value in `data`; `name` is the file name for messages.
 
@@ -23,8 +29,7 @@ def read_document(data: bytes, name: str) -> Any:
         InvalidArguments: it is larger than 1 MiB, not UTF-8, not JSON, too deep, has a duplicate
             key or a number that JSON cannot carry.
     """
-    if len(data) > MAX_BYTES:
-        _refuse(name, "too_large", f"is larger than 1 MiB ({len(data):,} bytes)")
+    check_size(len(data), name)
     try:
         text = data.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:

@@ -91,6 +91,15 @@ async def test_a_wrong_message_is_answered_and_the_socket_stays(
         assert (await socket.receive_json())["error"]["code"] == "task_not_found"
 
 
+async def test_a_mistake_in_a_message_has_the_name_of_its_field(serving: Serving) -> None:
+    async with serving() as client, client.socket("/") as socket:
+        for sent, path in (({}, "taskId"), ({"taskId": 3}, "taskId"), ({"results": 3}, "results")):
+            await socket.send_json({"type": "task_status", **sent})
+            error = (await socket.receive_json())["error"]
+            assert path in [one["path"] for one in error["problems"]]
+            assert "task_id" not in error["message"]
+
+
 async def test_a_binary_message_is_answered_and_the_socket_stays(serving: Serving) -> None:
     async with serving() as client, client.socket() as socket:
         await socket.send_bytes(b"\x00\xff")
