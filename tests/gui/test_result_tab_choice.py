@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,10 @@ def reopened(session: Session, viewer: ResultWindow, number: int) -> QWidget:
     viewer.show_task(view)
     viewer.show()
     return viewer.tabs.currentWidget()
+
+
+def starts(note: EmptyNote, text: str) -> bool:
+    return note.text().startswith(text)
 
 
 async def test_a_result_without_a_contract_opens_on_its_pages_after_one_with(home: Path) -> None:
@@ -71,7 +76,7 @@ async def test_an_empty_tab_that_the_user_chooses_stays_and_says_so_in_its_middl
             viewer.show_tab(tab)
             note = tab.findChild(EmptyNote)
             assert isinstance(note, EmptyNote)
-            await settled(lambda note=note, text=text: note.text().startswith(text))
+            await settled(partial(starts, note, text))
             assert viewer.tabs.currentWidget() is tab
             assert note.isVisible()
             assert note.geometry() == tab.rect()
