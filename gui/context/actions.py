@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from gui.style.icons import icon
+from gui.style.menu import Menu
 from gui.style.theme import Theme, plain_tip
 
 Key = QKeySequence.StandardKey
@@ -104,6 +105,7 @@ class Actions(QObject):
         """Redraw the icons after a theme change."""
         for key, sign in self._signs.items():
             self._by_key[key].setIcon(icon(sign))
+        self._draw_overflow()
 
     def known(self, keys: Iterable[str]) -> list[QAction]:
         """Return the actions of these keys, without those of parts that are left out."""
@@ -156,7 +158,8 @@ class Actions(QObject):
         bar, titles = self._window.menuBar(), self.titles()
         for name, keys in MENUS.items():
             if any(present(keys, self._is_known)):
-                menu = bar.addMenu(titles[name])
+                menu = Menu(titles[name], self._window)
+                bar.addMenu(menu)
                 show = partial(self._show_reasons, menu)
                 menu.aboutToShow.connect(show)
                 self._fill(menu, *keys)
@@ -183,6 +186,13 @@ class Actions(QObject):
             sign.setAccessibleName(self[key].iconText())
         for button in bar.findChildren(QToolButton):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+        self._draw_overflow()
+
+    def _draw_overflow(self) -> None:
+        """Draw the button for what has no room in the toolbar: Qt's own arrow is always black."""
+        for button in self._window.findChildren(QToolButton, "qt_toolbar_ext_button"):
+            button.setIcon(icon("more"))
 
     def fill_context_menu(self, menu: QMenu) -> None:
         menu.setToolTipsVisible(bool(self._reasons))
@@ -255,7 +265,7 @@ class Actions(QObject):
 
     def add_menu(self, name: str, title: str) -> QMenu:
         """A menu within a menu, placed as `MENU name` in `MENUS`."""
-        self.menus[name] = menu = QMenu(title, self._window)
+        self.menus[name] = menu = Menu(title, self._window)
         return menu
 
     def add(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPixmap
-from PySide6.QtWidgets import QApplication, QMenu, QSystemTrayIcon
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from engine.model.display import display, display_lines
 from engine.model.records import Health
@@ -19,6 +19,7 @@ from gui.desktop.keep_awake import KeepAwake, keeper_for
 from gui.desktop.launch_request import come_forward
 from gui.desktop.notifications import Popup
 from gui.style.icons import window_icon
+from gui.style.menu import Menu
 from gui.style.theme import application
 
 LOOK_MS = 5000  # Longest time in ms that a hidden window stays hidden without a tray
@@ -44,7 +45,7 @@ class Tray(QObject):
         self._running = self._attention = 0
         self._by_bus = False
         self._icon: QSystemTrayIcon | None = None
-        self._menu = QMenu(ctx.parent)
+        self._menu = Menu(ctx.parent)
         self._looking = QTimer(self, interval=LOOK_MS)
         self._looking.timeout.connect(self._look)
         ctx.bridge.health.connect(self._show_health)

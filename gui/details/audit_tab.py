@@ -39,6 +39,7 @@ from gui.details.details_tab import EDGES
 from gui.details.viewer_tabs import ViewerTab
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
+from gui.style.menu import Menu
 from gui.style.questions import open_in_browser
 from gui.style.search_field import search_field
 from gui.style.tables import (
@@ -474,7 +475,7 @@ class AuditTab(ViewerTab):
 
     def menu(self, table: PlainTable, index: QModelIndex) -> QMenu:
         """Return the menu of a cell; the caller deletes it."""
-        menu = QMenu(self)
+        menu = Menu(self)
         model = _model(table)
         address = address_of_row(model, index.row(), index.column())
         if address:

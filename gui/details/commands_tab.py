@@ -31,6 +31,7 @@ from gui.details.unit_columns import TONES, kind_word, longest_state
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.editors import read_only_text
+from gui.style.menu import Menu
 from gui.style.questions import open_in_browser
 from gui.style.tables import (
     COLOUR,
@@ -329,7 +330,7 @@ class Commands(DetailTab):
 
     def menu(self, row: int) -> QMenu:
         """Return the menu of a step; the caller deletes it."""
-        step, menu = self.model.step_at(row), QMenu(self)
+        step, menu = self.model.step_at(row), Menu(self)
         if address := _address_of(step):
             menu.addAction(self.tr("Copy &address")).triggered.connect(
                 lambda: QGuiApplication.clipboard().setText(address)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
     QHBoxLayout,
-    QMenu,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -33,6 +32,7 @@ from gui.engine_link.scheduling import Debounce
 from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
 from gui.style.accessibility import clearable
+from gui.style.menu import Menu
 from gui.style.questions import documents
 from gui.style.search_field import SearchLine
 from gui.style.tables import marked_rows
@@ -480,7 +480,7 @@ class SaveLog(QPushButton):
         super().__init__()
         self._desk, self._lines, self._task_id, self._told = desk, lines, task_id, told
         self._far = (0, 0)
-        self._menu = QMenu(self)
+        self._menu = Menu(self)
         self._menu.addAction(self.tr("&This view…")).triggered.connect(lambda: self.ask(False))
         self._menu.addAction(self.tr("&Everything…")).triggered.connect(lambda: self.ask(True))
         self._look = QTimer(self, interval=LOOK_MS)

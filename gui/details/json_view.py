@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QHBoxLayout,
-    QMenu,
     QPushButton,
     QTreeView,
     QVBoxLayout,
@@ -32,6 +31,7 @@ from engine.text.words import count
 from gui.context.window_context import Desk
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
+from gui.style.menu import Menu
 from gui.style.search_field import search_field
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, show_plain_columns
 from gui.style.theme import TonedLabel, plain_tip, tone
@@ -460,7 +460,7 @@ class JsonView(QWidget):
         self._state.show_text(self.tr("Copied."))
 
     def _show_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
+        menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(self.tr("Copy value"), self.copy_value)
         menu.addAction(self.tr("Copy JSONPath"), self.copy_path)

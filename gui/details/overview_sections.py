@@ -13,7 +13,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QGuiApplication, QImage, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QApplication, QGridLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.budgets import Level
 from engine.contracts.contract_progress import ContractView
@@ -30,6 +30,7 @@ from gui.context.window_context import Desk
 from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
+from gui.style.menu import Menu
 from gui.style.questions import open_in_browser
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
 from gui.style.widgets import ElidedLink, arrange
@@ -61,7 +62,7 @@ class TargetLink(ElidedLink):
         self.setVisible(bool(self._address))
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
+        menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         copy = menu.addAction(self.tr("Copy address"))
         copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(self._address))

@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QMenu,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -45,6 +44,7 @@ from gui.details.viewer_tabs import (
 from gui.engine_link.scheduling import Throttle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
 from gui.style.accessibility import InOrder
+from gui.style.menu import Menu
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
 from gui.style.widgets import Tabs, arrange
 from gui.tasks.row import Row
@@ -145,7 +145,7 @@ class ResultWindow(InOrder, QWidget):
             button.setAccessibleName(name)
             button.setToolTip(plain_tip(name))
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        menu = QMenu(self.export)
+        menu = Menu(self.export)
         self.this_view = menu.addAction(self.tr("This view…"))
         self.everything = menu.addAction(self.tr("Everything…"))
         self.export.setMenu(menu)

@@ -43,6 +43,7 @@ from gui.filters.filter_bar import MISTAKE_MS
 from gui.i18n import language
 from gui.style.accessibility import announce
 from gui.style.editors import read_only_text
+from gui.style.menu import Menu
 from gui.style.tables import ColumnSwitch, PlainTable, fill_column_menu
 from gui.style.theme import plain_keys, plain_label, plain_tip
 from gui.style.widgets import LinkButton, arrange
@@ -169,7 +170,7 @@ class ColumnChoice(QObject):
         fill_column_menu(menu, switches, self.show_column, self.reset)
 
     def _make_button(self, parent: QWidget) -> QPushButton:
-        button, menu = QPushButton(parent), QMenu(parent)
+        button, menu = QPushButton(parent), Menu(parent)
         button.setText(self.tr("Columns"))
         button.setToolTip(plain_tip(self.tr("Choose the columns of the list")))
         button.setMenu(menu)
@@ -182,7 +183,7 @@ class ColumnChoice(QObject):
 
     def _open_menu(self, at: QPoint) -> None:
         header = self._table.horizontalHeader()
-        menu = QMenu(header)
+        menu = Menu(header)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.fill_menu(menu)
         menu.popup(header.mapToGlobal(at))

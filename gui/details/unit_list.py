@@ -38,6 +38,7 @@ from gui.details.unit_columns import (
 )
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
+from gui.style.menu import Menu
 from gui.style.questions import open_in_browser
 from gui.style.search_field import search_field
 from gui.style.tables import (
@@ -484,7 +485,7 @@ class UnitList(QWidget):
 
     def menu(self, unit: Unit) -> QMenu:
         """Return the menu of a row; the caller deletes it."""
-        menu = QMenu(self)
+        menu = Menu(self)
         if unit.address:
             menu.addAction(self.tr("Copy &address")).triggered.connect(
                 lambda: self._with_address(unit, QGuiApplication.clipboard().setText)

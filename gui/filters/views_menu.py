@@ -18,6 +18,7 @@ from gui.filters.facet_tree import VIEW
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
 from gui.style.editors import NameLine
+from gui.style.menu import Menu
 from gui.style.questions import Question
 from gui.style.theme import plain_keys, plain_label
 from gui.style.widgets import arrange
@@ -418,7 +419,7 @@ class Views(QObject):
 
     def _menu_for(self, key: str, at: QPoint) -> None:
         """Open the menu of a facet or a view, for all of its tasks."""
-        menu = QMenu(self._sidebar)
+        menu = Menu(self._sidebar)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         view = self.saved.find(key.removeprefix(VIEW)) if key.startswith(VIEW) else None
         if view is not None:

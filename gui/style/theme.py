@@ -272,14 +272,16 @@ _LINES = ("QLineEdit", "QComboBox", "QAbstractSpinBox", "QPlainTextEdit")
 _FIELDS = (*_LINES, "QTabBar")
 _BUTTONS = ("QPushButton", "QToolButton")
 _LISTS = ("QTableView", "QTreeView", "QListView")
+_MENUS = ("QMenu",)
 
 
 def outlines(dark: bool, high: bool) -> dict[str, str]:
     """Return the `Window` colour of each widget class whose outline would be invisible."""
     window = "#ffffff" if dark else "#4a4a4a"
     if high:
-        return dict.fromkeys((*_MARKS, *_FIELDS, *_BUTTONS, *_LISTS), window)
-    return dict.fromkeys((*_MARKS, *_LINES), "#98a2b0" if dark else "#a6adb8")
+        return dict.fromkeys((*_MARKS, *_FIELDS, *_BUTTONS, *_LISTS, *_MENUS), window)
+    fields = dict.fromkeys((*_MARKS, *_LINES), "#98a2b0" if dark else "#a6adb8")
+    return {**fields, **dict.fromkeys(_MENUS, "#a8b1be")} if dark else fields
 
 
 # Red-green colour blindness: blue-green, brown, violet. Only the differences from the default

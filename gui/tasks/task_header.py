@@ -11,6 +11,7 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
+from gui.style.menu import Menu
 from gui.style.tables import (
     ColumnSwitch,
     Share,
@@ -310,7 +311,7 @@ class TaskHeader(QHeaderView):
         self.order_wanted.emit(next_order(self._keys, COLUMNS[section].key, further=further))
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
+        menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.fill_menu(menu)
         menu.popup(self.mapToGlobal(at))

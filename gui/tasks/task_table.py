@@ -32,6 +32,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
 
 from engine.text import words
+from gui.style.menu import Menu
 from gui.style.tables import AnyIndex, row_height
 from gui.tasks.cell_painting import RowDelegate
 from gui.tasks.columns import COLUMNS
@@ -446,7 +447,7 @@ class TaskTable(RowChoice):
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.tasks.hold(False)
-        menu = QMenu(self)
+        menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.menu_wanted.emit(menu)
         if menu.isEmpty():

@@ -22,6 +22,7 @@ from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.style.banners import Card, Choice
+from gui.style.menu import Menu
 from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 from gui.tasks.columns import COLUMN_AT, COLUMNS, known_contract, learn_contracts
@@ -235,7 +236,7 @@ class SortMenu(QObject):
         super().__init__(ctx.parent)
         self._table = ctx.table
         self._menu = ctx.actions.menus["sort"]
-        self._then = QMenu(self.tr("&Then by"), self._menu)
+        self._then = Menu(self.tr("&Then by"), self._menu)
         self._menu.aboutToShow.connect(self._fill)
         action = ctx.actions.add("sort_menu", self.tr("S&ort the list…"), ["Ctrl+Shift+S"])
         action.triggered.connect(lambda _=False: self.open())
