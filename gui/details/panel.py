@@ -43,6 +43,7 @@ from gui.details.events import Events
 from gui.details.overview import Overview
 from gui.details.page_tab import has_page
 from gui.engine_link.task_events import EventPart
+from gui.style.accessibility import Region
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
 from gui.style.widgets import LinkButton, Tabs, arrange, centre
 from gui.tasks.cell_painting import sign
@@ -221,6 +222,13 @@ class Details(QWidget):
     def task_id(self) -> str:
         """The id of the shown task; "" for none."""
         return self._task_id
+
+    def regions(self) -> tuple[Region, ...]:
+        """Return its regions for F6: the tabs, and what the current one shows."""
+        body = self._tabs.currentWidget()
+        if self._pages.currentIndex() != 1:  # no single task is shown
+            return (Region(self, self),)
+        return (Region(self, self._tabs.tabBar()), Region(body, body))
 
     def save_state(self) -> str:
         """Return the chosen tab, for the next start."""

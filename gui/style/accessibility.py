@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QPen
@@ -141,15 +142,26 @@ def _stops(widget: QWidget | None) -> Iterator[QWidget]:
             yield from _stops(inner)
 
 
-def step_region(regions: Sequence[QWidget], step: int) -> None:
+class Region(NamedTuple):
+    """Part of a window that F6 reaches: the first widget of `entry` that accepts Tab.
+
+    A region may lie within an earlier one, to which then only the rest of that belongs.
+    """
+
+    whole: QWidget
+    entry: QWidget
+
+
+def step_region(regions: Sequence[Region], step: int) -> None:
     """Focus the next visible region, or the previous one with `step` -1."""
-    shown = [region for region in regions if region.isVisible()]
+    shown = [region for region in regions if region.entry.isVisible()]
     if not shown:
         return
     focus = QApplication.focusWidget()
-    here = next((at for at, region in enumerate(shown) if _holds(region, focus)), -step)
+    holders = [at for at, region in enumerate(shown) if _holds(region.whole, focus)]
+    here = holders[-1] if holders else -step  # the innermost one
     for away in range(1, len(shown) + 1):
-        target = _first_stop(shown[(here + step * away) % len(shown)])
+        target = _first_stop(shown[(here + step * away) % len(shown)].entry)
         if target is not None:
             # Without the Tab key Qt takes a Tab reason for a click, which shows no ring.
             target.setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gui.filters.sidebar import Sidebar
     from gui.settings.shortcuts import Shortcuts
     from gui.start.launch_handling import LaunchHandler
+    from gui.style.accessibility import Region
     from gui.style.banners import Banner
     from gui.window.list_area import ListArea
     from gui.window.status_bar import StatusBar
@@ -422,11 +423,14 @@ class MainWindow(QMainWindow):
         memory.keep_text("details-tab", self.details.save_state())
         memory.save()
 
-    def regions(self) -> tuple[QWidget, ...]:
+    def regions(self) -> tuple[Region, ...]:
         """Return the regions for F6, hidden ones included."""
+        from gui.style.accessibility import Region
+
         held = map(self.middle.itemAt, range(self.middle.count()))
         column = [part for item in held if item is not None and (part := item.widget())]
-        return (self.tools, self.sidebar, *column, self.details, self.status)
+        before = (Region(one, one) for one in (self.tools, self.sidebar, *column))
+        return (*before, *self.details.regions(), Region(self.status, self.status))
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         from gui.style.accessibility import step

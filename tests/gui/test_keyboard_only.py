@@ -213,7 +213,7 @@ async def test_f6_goes_round_all_regions_and_back(home: Path) -> None:
         press(KEY.Key_Home, CONTROL)
         window = session.window
         await settled(lambda: window.details.task_id == task_id(1))
-        shown = [one for one in window.regions() if one.isVisible()]
+        shown = [one.entry for one in window.regions() if one.entry.isVisible()]
         for key, wanted in ((NONE, len(shown)), (SHIFT, len(shown))):
             seen = []
             for _ in range(wanted):
@@ -223,6 +223,31 @@ async def test_f6_goes_round_all_regions_and_back(home: Path) -> None:
                 )
             assert set(seen) == set(shown)
             assert seen[-1] is window.area
+
+
+async def test_f6_goes_from_the_list_to_the_tabs_of_the_details_and_what_they_show(
+    home: Path,
+) -> None:
+    put_pages(put_task(home, 1), page(0))
+    async with opened(home) as session:
+        await to_list(session)
+        press(KEY.Key_Home, CONTROL)
+        details = session.window.details
+        await settled(lambda: details.task_id == task_id(1))
+        bar, body = details._tabs.tabBar(), details._tabs.currentWidget()
+        press(KEY.Key_F6)
+        assert focus() is bar
+        press(KEY.Key_F6)
+        assert body.isAncestorOf(focus())
+        press(KEY.Key_F6)
+        assert session.window.status.isAncestorOf(focus())
+        for _ in range(2):
+            press(KEY.Key_F6, SHIFT)
+        assert focus() is bar
+        press(KEY.Key_Backtab)
+        assert details.isAncestorOf(focus()), "a button of the head"
+        press(KEY.Key_F6)
+        assert body.isAncestorOf(focus())
 
 
 async def test_tab_leaves_every_list_and_text(home: Path) -> None:
