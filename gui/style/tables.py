@@ -152,10 +152,12 @@ class PlainTable(QTableView):
     def _fit(self, last: int) -> None:
         header, room = self.horizontalHeader(), self.viewport().width()
         shown = [at for at in range(header.count()) if not header.isSectionHidden(at)]
-        shares = [self._share(at, last, titled=True) for at in shown]
-        if _total(shares) > room:
-            shares = [self._share(at, last, titled=False) for at in shown]
-        widths = fitted(shares, room)
+        whole = [self._share(at, last, titled=True) for at in shown]
+        cut = [self._share(at, last, titled=False) for at in shown]
+        if _total(cut) > room:  # it scrolls, no further than it must
+            widths = {share.key: share.least for share in whole}
+        else:
+            widths = fitted(cut if _total(whole) > room else whole, room)
         for at in (last, *shown):  # Qt stretches the last section and never shrinks it
             header.resizeSection(at, widths[str(at)])
 

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
 from gui.commands.exporting import ExportDialog
-from gui.details.result_window import SIZE, ResultWindow
+from gui.details.result_window import SIZE, SMALLEST, ResultWindow
 from gui.details.unit_columns import PAGE_COLUMNS, search_example, title_of, width_of
 from gui.details.unit_list import Items, UnitList, UnitModel
 from gui.style.tables import PAD
@@ -342,6 +342,18 @@ async def test_an_address_has_the_room_that_the_other_columns_do_not_need(home: 
         assert table.columnWidth(AT["url"]) - PAD > table.fontMetrics().horizontalAdvance(url)
         widths = [table.columnWidth(at) for at in range(len(PAGE_COLUMNS))]
         assert sum(widths) == table.viewport().width()
+
+
+async def test_a_small_result_window_scrolls_no_further_than_it_must(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0, redacted=1), page(1, error="HTTP 404"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        table = viewer.pages.table
+        viewer.resize(*SMALLEST)
+        await settled(lambda: table.horizontalHeader().length() > table.viewport().width())
+        least = 24 * table.fontMetrics().averageCharWidth()
+        assert table.columnWidth(AT["url"]) - PAD == least
+        assert all(table.columnWidth(AT[key]) > PAD for key in shown(viewer.pages))
 
 
 async def test_errors_have_a_column_only_while_a_page_has_one(home: Path) -> None:
