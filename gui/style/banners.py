@@ -93,6 +93,7 @@ class Card(QWidget):
         self._detail = plain_label(tone="muted", wrap=True)
         self._buttons = QVBoxLayout()  # of rows
         self._buttons.setSpacing(8)
+        self._ways: tuple[QPushButton, ...] = ()
         self._default: QPushButton | None = None
         self._lay_out()
         self._draw()
@@ -133,11 +134,9 @@ class Card(QWidget):
 
     def show_choices(self, choices: tuple[Choice, ...]) -> None:
         """Replace the buttons; Enter presses the first one."""
-        for old in self._box.findChildren(QPushButton):
-            old.setParent(None)
+        for old in self._ways:
+            old.hide()
             old.deleteLater()
-        while (row := self._buttons.takeAt(0)) is not None:
-            row.deleteLater()
         self._default = None
         buttons = []
         for choice in choices:
@@ -148,17 +147,21 @@ class Card(QWidget):
             button.clicked.connect(lambda _=False, act=choice.act: act())
             buttons.append(button)
             self._default = self._default or button
-        self._place(buttons)
+        self._ways = tuple(buttons)
+        self._place()
 
-    def _place(self, buttons: Sequence[QPushButton]) -> None:
+    def _place(self) -> None:
         """Place the buttons in rows that fit into a small window; no text is cut off."""
+        while (row := self._buttons.takeAt(0)) is not None:
+            if (old := row.layout()) is not None:
+                old.deleteLater()
         rows: list[list[QPushButton]] = [[]]
-        for button in buttons:
+        for button in self._ways:
             if rows[-1] and self._width_of([*rows[-1], button]) > MOST_CARD_WIDTH:
                 rows.append([])
             rows[-1].append(button)
-        for row in rows:
-            self._buttons.addLayout(arrange(QHBoxLayout(), 1, *row, 1, spacing=_BUTTON_GAP))
+        for each in rows:
+            self._buttons.addLayout(arrange(QHBoxLayout(), 1, *each, 1, spacing=_BUTTON_GAP))
         self._box.setFixedWidth(max(CARD_WIDTH, *map(self._width_of, rows)))
 
     @staticmethod
@@ -187,6 +190,8 @@ class Card(QWidget):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._draw()
+        elif event.type() == QEvent.Type.FontChange:
+            QTimer.singleShot(0, self, self._place)  # after the buttons have the new font
 
     def _draw(self) -> None:
         colour = tone("muted", QApplication.palette())

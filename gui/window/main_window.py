@@ -292,6 +292,8 @@ class MainWindow(QMainWindow):
         self.acts["task_folder"].setEnabled(number == 1)
         why_not = self.tr("Only tasks that have not ended can be cancelled.")
         self.acts.allow_chosen("cancel", bool(counts.cancellable), why_not, chosen=number)
+        if not number:  # also after the chosen tasks have gone
+            self._unchosen.start()
         self._show_numbers()
 
     def _show_selection(self, ids: Sequence[str]) -> None:

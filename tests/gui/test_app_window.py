@@ -303,6 +303,33 @@ async def test_the_details_stay_while_one_choice_replaces_another(home: Path) ->
         assert window.details.isVisible()
 
 
+async def test_the_details_are_hidden_when_the_filter_hides_the_chosen_row(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids([ids[0]])
+        assert window.details.isVisible()
+        window.filter_bar.set_text("status:failed")
+        window.filter_bar.left.emit()
+        await until_hidden(window.details)
+        window.clear_filter()
+        await asyncio.sleep(0.1)
+        assert window.details.isHidden()
+
+
+async def test_the_details_are_hidden_when_a_folder_that_was_away_comes_back(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids([ids[0]])
+        (home / "tasks").rename(home / "away")
+        await until(lambda: window.area.state == "trouble", session.bridge.health)
+        (home / "away").rename(home / "tasks")
+        await until(lambda: window.area.state == "table", window.model.counts_changed)
+        await asyncio.sleep(0.1)
+        assert window.details.isVisible() == bool(len(window.scope))
+
+
 async def until_hidden(pane: QWidget) -> None:
     async with asyncio.timeout(60):
         while pane.isVisible():

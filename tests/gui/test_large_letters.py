@@ -11,7 +11,13 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListWidget, QSplitterHandle, QToolButton, QTreeWidget
+from PySide6.QtWidgets import (
+    QListWidget,
+    QPushButton,
+    QSplitterHandle,
+    QToolButton,
+    QTreeWidget,
+)
 
 from gui.filters.facet_tree import FacetTree
 from gui.settings.settings_dialog import SettingsDialog
@@ -149,3 +155,22 @@ async def test_the_list_of_pages_of_the_settings_follows_the_letters(tmp_path: P
         session.window.preferences.set("appearance.letters", 200)
         await until(is_whole)
         dialog.accept()
+
+
+async def test_the_buttons_of_an_empty_list_keep_their_texts_in_a_small_window(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "home") as session:
+        session.window.resize(900, 600)
+        session.window.preferences.set("appearance.letters", 150)
+        area = session.window.area
+
+        def are_whole() -> bool:
+            buttons = [one for one in area.findChildren(QPushButton) if one.isVisible()]
+            rows = {one.geometry().top() for one in buttons}
+            wide = all(one.width() >= one.sizeHint().width() for one in buttons)
+            return len(buttons) == 4 and len(rows) == 2 and wide
+
+        await until(are_whole)
+        assert session.window.width() == 900
+        session.window.preferences.set("appearance.letters", 100)
