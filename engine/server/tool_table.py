@@ -35,7 +35,8 @@ class Tool:
 
     `names` maps names of arguments to parameters of the verb; `also` are further spellings, which
     are accepted and not shown, as is `taskId` for `task_id`. `hidden` parameters are not offered;
-    `extra` ones are converted by `adapt`. `starts` marks a tool whose work goes on after its answer.
+    `extra` ones are converted by `adapt`. `starts` marks a tool whose work goes on after its
+    answer.
     """
 
     name: str
