@@ -78,8 +78,8 @@ def force_envelope(ledger: Ledger, home: Path) -> None:
     ledger.mutate(TASK, lambda raw: raw.update(engine={"contract_id": made, "theirs": CUT}))
     forced = Force("enough of them are there", "ann@desk")
 
-    def finish() -> TaskRecord:
-        return Envelopes(ledger).finish(TASK, "completed")
+    def finish(*before: Any) -> TaskRecord:
+        return Envelopes(ledger).finish(TASK, "completed", before=before)
 
     goals.completing.task(TASK, Status.COMPLETED, forced, finish)
 
