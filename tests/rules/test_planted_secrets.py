@@ -88,7 +88,7 @@ async def test_what_is_said_about_tasks_and_goals_keeps_no_secret(
         )
         answers += [crawl, await engine.commands.cancel(crawl.task_id, said)]
         answers.append(await engine.tasks.wait(crawl.task_id))
-        wild = {"url": site.url, **FAST_ARGS, "include_patterns": [said], "wait_for": said}
+        wild = {"url": site.url, **FAST_ARGS, "include_patterns": [said]}
         await tried(answers, engine.requests.start("crawl", wild))
         await tried(answers, engine.requests.start("crawl", {"url": said}))
         await tried(answers, engine.requests.start(said, {"url": site.url}))

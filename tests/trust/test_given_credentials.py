@@ -24,7 +24,8 @@ from tests.trust.planted import unpacked
 PART: Final = "Zq7Winter"  # letters stay as they are in every spelling
 PASSWORD: Final = f"{PART} (20)26!*'~\"\\%&<é\u00a0x"
 BASIC: Final = b64encode(f"ann:{PASSWORD}".encode()).decode()
-FAST: Final = {"delay_ms": 0, "max_pages": 4, "retries": 0, "screenshot": "all"}
+FAST: Final = {"delay_ms": 0, "max_pages": 4, "retries": 0}
+PICTURED: Final = {**FAST, "screenshot": "all"}
 PARTS: Final = ["dom", "screenshot", "phash", "network", "console"]
 SNAPSHOT: Final = {"objective": "go on", "visit": True}
 COOKIES: Final = "cookies of the session are kept as they are"
@@ -95,9 +96,12 @@ def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
     )
     return {
         "static": ("crawl", {"url": page, "engine": "static", **FAST}),
-        "browser": ("crawl", {"url": page, "output_format": "structured", **FAST}),
+        "browser": ("crawl", {"url": page, "output_format": "structured", **PICTURED}),
         "broken": ("crawl", {"url": broken, "engine": "static", **FAST}),
-        "sitemap": ("crawl_sitemap", {"sitemap_url": f"{front}/s.xml", "engine": "auto", **FAST}),
+        "sitemap": (
+            "crawl_sitemap",
+            {"sitemap_url": f"{front}/s.xml", "engine": "auto", **PICTURED},
+        ),
         "evidence": ("oc_evidence_bundle", {"url": page, "include": PARTS, "label": PASSWORD}),
         "unopened": (
             "oc_evidence_bundle",

@@ -27,7 +27,8 @@ TOKEN: Final = "Zq7Winter%20+/=&<'\"9"
 NAME: Final = "TOKEN_OF_SITE"
 HEADERS: Final = [f"Authorization: Bearer env:{NAME}", "X-Team: Zq7Winter-blue"]
 BY_NAME: Final = [f"Authorization: Bearer env:{NAME}", f"X-Key: env:{NAME}"]
-FAST: Final = {"delay_ms": 0, "max_pages": 3, "retries": 0, "screenshot": "all"}
+FAST: Final = {"delay_ms": 0, "max_pages": 3, "retries": 0}
+PICTURED: Final = {**FAST, "screenshot": "all"}
 PARTS: Final = ["dom", "screenshot", "network", "console"]
 
 
@@ -62,7 +63,7 @@ def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
     snapshot = {"objective": "go on", "visit": True, "tabs": [page]}
     return {
         "static": ("crawl", {"url": page, "engine": "static", **FAST}),
-        "browser": ("crawl", {"url": page, "output_format": "structured", **FAST}),
+        "browser": ("crawl", {"url": page, "output_format": "structured", **PICTURED}),
         "auto": ("crawl", {"url": page, "engine": "auto", **FAST}),
         "sitemap": ("crawl_sitemap", {"sitemap_url": f"{front}/s.xml", "engine": "static", **FAST}),
         "evidence": ("oc_evidence_bundle", {"url": page, "include": PARTS}),
@@ -131,7 +132,7 @@ async def test_a_retry_sends_them_to_the_first_site_alone(home: Path) -> None:
     with two_sites() as (own, other):
         own["/"] = f"<a href=/broken>1</a><a href={other.url}/broken>2</a>"
         own["/broken"] = other["/broken"] = Answer(b"no", 500)
-        options = {"engine": "static", **FAST, "screenshot": "none", "scope": "**"}
+        options = {"engine": "static", **FAST, "scope": "**"}
         async with opened(home, environ={NAME: TOKEN}) as engine:
             given = {"url": own.url, **options, "headers": [f"X-Key: env:{NAME}"]}
             started = await engine.requests.start("crawl", given)
