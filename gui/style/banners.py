@@ -154,6 +154,8 @@ class Card(QWidget):
         """Place the buttons in rows that fit into a small window; no text is cut off."""
         while (row := self._buttons.takeAt(0)) is not None:
             if (old := row.layout()) is not None:
+                while old.takeAt(0) is not None:
+                    pass  # alone, the row would not hear of the end of its buttons
                 old.deleteLater()
         rows: list[list[QPushButton]] = [[]]
         for button in self._ways:
