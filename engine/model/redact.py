@@ -80,7 +80,7 @@ _ASSIGNED = re.compile(
 )
 
 # `https://example.com/reset-password: HTTP 404` is an address and what came of it.
-_IN_PATH = re.compile(r"https?://[^\s?#\"'<>]*/[^\s?#\"'<>/]*\Z", re.I)
+_IN_PATH = re.compile(r"://[^\s?#\"'<>,;|()\[\]{}&\\]*/[\w.~%-]*")
 _AFTER_ADDRESS = re.compile(r"[\w-]*: ")
 _MAX_ADDRESS: Final = 2_048  # characters
 
@@ -249,9 +249,9 @@ def text(given: str) -> str:
     if ":" in clean or "=" in clean or " " in clean:
         level = clean.casefold()
         if any(word in level for word in _HEADER_WORDS) and _LIKE_HEADER.search(clean):
-            clean = _HEADER.sub(_header_value, clean)
+            clean = _without_values(_HEADER, clean)
         if any(word in level for word in _ASSIGNED_WORDS) and _LIKE_ASSIGNED.search(clean):
-            clean = _without_assigned(clean)
+            clean = _without_values(_ASSIGNED, clean)
     return clean
 
 
@@ -532,24 +532,26 @@ def _assigned(found: re.Match[str]) -> str:
     return found["lead"] + MARK
 
 
-def _header_value(found: re.Match[str]) -> str:
-    return found[0] if _ends_address(found) else _assigned(found)
-
-
 def _ends_address(found: re.Match[str]) -> bool:
     """Return whether the name is the end of an address' path, with the next words behind it."""
     if _AFTER_ADDRESS.fullmatch(found["lead"]) is None:
         return False
-    at = found.start()
-    return _IN_PATH.search(found.string, max(0, at - _MAX_ADDRESS), at) is not None
+    at, given = found.start(), found.string
+    mark = given.rfind("://", max(0, at - _MAX_ADDRESS), at)
+    if not given[max(0, mark - 5) : max(0, mark)].lower().endswith(("http", "https")):
+        return False
+    return _IN_PATH.fullmatch(given, mark, at) is not None
 
 
-def _without_assigned(given: str) -> str:
+def _without_values(pattern: re.Pattern[str], given: str) -> str:
     parts, kept = list[str](), 0
     at = 0
-    while (found := _ASSIGNED.search(given, at)) is not None:
-        if _ends_quotation(given, found) or _ends_address(found):
+    while (found := pattern.search(given, at)) is not None:
+        if _ends_quotation(given, found):
             at = found.start("value") + 1
+            continue
+        if _ends_address(found):
+            at = found.start("value")
             continue
         parts += given[kept : found.start()], _assigned(found)
         kept = at = found.end()

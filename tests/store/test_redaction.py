@@ -133,6 +133,17 @@ def test_an_address_loses_its_secrets_and_nothing_else(given_url: str, clean: st
         f"http://x.test/a?token: {SECRET}",
         f"http://x.test/reset-password: HTTP 404, token: {SECRET}",
         f"db/password: {SECRET}",
+        f"see https://h.test/login,user=joe,password: {SECRET}",
+        f"{{base:https://h.test/v1,api_key: {SECRET}}}",
+        f"failed at (https://h.test/login;password: {SECRET})",
+        f"(https://h.test/)password: {SECRET}",
+        f"https://h.test/app.js:10:api_key: {SECRET}",
+        f"https://h.test/x|Cookie: sid={SECRET}",
+        f"https://h.test/path\\npassword: {SECRET}",
+        f"https://h.test/oauth/token: client_secret={SECRET}",
+        f"https://h.test/reset-password: password: {SECRET}",
+        f"https://h.test/reset-password: token={SECRET}",
+        f"https://h.test/cookie: Cookie: sid={SECRET}",
     ],
 )
 def test_a_text_loses_what_looks_like_a_secret(line: str):
