@@ -393,8 +393,9 @@
       }
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
       // Little text, or an element that says so, is what a page shows until its content comes. If
-      // such a page was at rest before, as before a click, only new text of it may be that.
-      const isNew = !told.seen || said !== told.first;
+      // such a page was at rest before, as before a click, only new text of it may be that, or what a
+      // connection brings.
+      const isNew = !told.seen || said !== told.first || told.connections > 0;
       const mayCome = (said < THIN && hasCode() && isNew) || isBusy();
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;

@@ -56,7 +56,7 @@
     const name = tag(element);
     if (!INLINE.has(name) && !name.includes("-")) return "";
     const { display, position, float } = styleOf(element);
-    if (display.startsWith("inline") || display === "contents" || display.startsWith("ruby")) return "";
+    if (display === "none" || display.startsWith("inline") || display === "contents" || display.startsWith("ruby")) return "";
     // Icons and notes beside the text; letters of a word that move one by one.
     if (position === "absolute" || position === "fixed" || float !== "none") return "";
     if (ofNode("textContent", element).trim().length < 2) return "";

@@ -366,6 +366,14 @@ KEPT: Final = ("counters", "budget_status", "budget_exceeded", "recommended_next
 MEASURED: Final = ("lasted_ms", "lasted_at")  # under `engine`
 
 
+def _opened_by(unit: Mapping[str, Any]) -> object:
+    """Return the address that a command opens; those of other actions are patterns."""
+    args = unit.get("args")
+    if not isinstance(args, Mapping) or args.get("action") not in {"goto", "new_tab"}:
+        return None
+    return args.get("url")
+
+
 def _overrun(gauge: Gauge) -> str:
     """`maxToolCalls: 5 of 4`; the name alone of a budget without a number."""
     if gauge.limit is None:
@@ -404,9 +412,7 @@ class BudgetObserver:
 
     def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         """Count a finished unit, and return the reason if the task has to end now."""
-        given = unit.get("args")  # of a command
-        opened = given.get("url") if isinstance(given, dict) else None
-        address = unit.get("final_url") or unit.get("url") or opened
+        address = unit.get("final_url") or unit.get("url") or _opened_by(unit)
         args = {"url": address} if isinstance(address, str) and address else {}
         ok, self._failed = units.failed <= self._failed, units.failed
         meta = self._record()

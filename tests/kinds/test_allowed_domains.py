@@ -71,6 +71,50 @@ async def test_every_kind_opens_the_pages_of_its_domains(home: Path, site: Any, 
     assert not ended.budget_exceeded
 
 
+def commands_of(*steps: tuple[str, dict[str, Any]], **more: Any) -> dict[str, Any]:
+    commands = [{"tool_name": name, "intention": "i", "args": args} for name, args in steps]
+    return {"task_name": "n", "task_intention": "i", "commands": commands, **more}
+
+
+async def test_a_pattern_of_an_address_opens_none(home: Path, site: Any) -> None:
+    site.answers["/p"] = Answer(b"<title>t</title>text")
+    terms = Terms(policy={"allowedDomains": ["127.0.0.1"]}, enforce=True)
+    args = commands_of(
+        ("browser_navigate", {"action": "goto", "url": f"{site.url}/p"}),
+        ("browser_navigate", {"action": "wait_for", "url": "**/p"}),
+    )
+    async with opened(home) as engine:
+        record = await engine.requests.start("commands", args, terms=terms)
+        ended = await engine.tasks.wait(record.task_id, 150_000)
+    assert ended.status == Status.COMPLETED, ended.error
+    assert not ended.budget_exceeded
+
+
+async def test_the_domains_of_a_task_hold_for_a_kept_browser_while_the_task_runs(
+    home: Path, site: Any
+) -> None:
+    site.answers["/p"] = Answer(b"<title>t</title>text")
+    here = f"{site.url.replace('127.0.0.1', 'localhost')}/p"
+    async with opened(home) as engine:
+
+        async def ran(args: dict[str, Any], *domains: str) -> Status:
+            policy = {"allowedDomains": list(domains)} if domains else None
+            record = await engine.requests.start("commands", args, terms=Terms(policy=policy))
+            return (await engine.tasks.wait(record.task_id, 150_000)).status
+
+        def opening(url: str) -> dict[str, Any]:
+            step = ("browser_navigate", {"action": "goto", "url": url})
+            return commands_of(step, instanceId=instance_id)
+
+        launch = ("browser_instance", {"action": "launch"})
+        goto = ("browser_navigate", {"action": "goto", "url": here})  # a place that it may reach
+        assert await ran(commands_of(launch, goto), "localhost") == Status.COMPLETED
+        (instance_id,) = [one.id for one in engine.instances.living()]
+        assert await ran(opening(here), "127.0.0.1") == Status.FAILED
+        assert await ran(opening(here)) == Status.COMPLETED
+        assert await ran(opening(here), "localhost") == Status.COMPLETED
+
+
 async def test_a_task_that_ends_at_a_left_domain_says_so(home: Path, site: Any) -> None:
     terms = Terms(policy={"allowedDomains": ["elsewhere.test"]}, enforce=True)
     args = {"url": site.url, "engine": "static", "delay_ms": 0}

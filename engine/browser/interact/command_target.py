@@ -18,7 +18,7 @@ from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import HIDDEN, gone, is_bad_selector, too_slow
 from engine.browser.interact.command_uploads import Uploads
 from engine.browser.remote.remote_address import RemotePlace
-from engine.egress.egress_policy import Policy
+from engine.egress.egress_policy import DomainAllowlist, Policy
 from engine.model.errors import BrowserGone
 from engine.secrets.given_secrets import Scrub
 
@@ -39,13 +39,15 @@ class Stage:
     """Context shared by all commands of one task.
 
     `masked` lists the selectors of fields that were typed into, `frames_met` the frames that were
-    found, and `hidden` the values masked in screenshots.
+    found, and `hidden` the values masked in screenshots. `domains` are the task's `allowedDomains`,
+    as a budget: they hold for each instance that it uses, until the next task does.
     """
 
     instances: Instances
     policy: Policy
     artifact: Artifact
     instance: Instance | None = None
+    domains: Mapping[str, Any] = field(default_factory=dict)
     masked: list[str] = field(default_factory=list)
     hidden: Collection[str] = ()
     frames_met: set[tuple[str, ...]] = field(default_factory=set)
@@ -53,6 +55,18 @@ class Stage:
     scrub: Scrub = field(default_factory=lambda: Scrub(()))  # applied before texts are cut
     remote: RemotePlace | None = None  # where its own instances run, if on another machine
     conceal: Callable[[str], None] = lambda _: None  # from now on, a value that a page may repeat
+
+    def own_policy(self) -> DomainAllowlist:
+        """Return the policy of an instance that this task opens."""
+        allowlist = DomainAllowlist(self.policy)
+        allowlist.narrow(self.domains)
+        return allowlist
+
+    def use(self, instance: Instance | None) -> None:
+        """Act on this instance from now on, maybe one of an earlier task."""
+        self.instance = instance
+        if instance is not None and isinstance(instance.options.policy, DomainAllowlist):
+            instance.options.policy.narrow(self.domains)
 
     async def page(self) -> Page:
         """Return the page that commands act on.

@@ -253,7 +253,7 @@ async def _list(call: Call) -> Any:
 
 async def _launch(call: Call) -> Any:
     options = InstanceOptions(
-        policy=call.stage.policy,
+        policy=call.stage.own_policy(),
         headed=call.args.get("headed", False),
         windows=call.args.get("windows", False),
         width=call.args.get("width", 1280),

@@ -35,10 +35,10 @@ from engine.kinds.context import (
     Clock,
     Context,
     UnitStopped,
+    domains_of,
     telling,
     upstream_proxy,
     with_way_out,
-    within_domains,
 )
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.remote_browser_use import remote_place
@@ -167,18 +167,19 @@ class _CommandRun:
         hidden = [value for value, _ in self._plan.secrets]
         stage = Stage(
             self._tools.instances,
-            within_domains(policy, self._context),
+            policy,
             self._context.artifact,
             uploads=Uploads(settings.allow_files),
             hidden=hidden,
             remote=remote_place(self._plan.remote_browser, settings),
+            domains=domains_of(self._context),
         )
         if self._plan.instance_id:
             self._use(stage, self._plan.instance_id)
         return stage
 
     def _use(self, stage: Stage, instance_id: str) -> None:
-        stage.instance = self._tools.instances.get(instance_id)
+        stage.use(self._tools.instances.get(instance_id))
         stage.masked = self._tools.instances.masked_selectors(instance_id)
         known = self._tools.instances.hidden(instance_id)  # earlier tasks may have typed there
         mine = self._plan.secrets  # first: its own names are more specific than a general mask
@@ -292,7 +293,7 @@ class _CommandRun:
             return
         plan = self._plan
         options = InstanceOptions(
-            stage.policy,
+            stage.own_policy(),
             windows=plan.uses_tabs,
             credentials=plan.credentials,
             secrets=secrets_of(self._sign_in, stage.policy),
