@@ -214,7 +214,9 @@ def _kind(term: Term) -> Test:
     words = kinds_by_word()
     kind = words.get(term.value.casefold())
     if kind is None:
-        raise unknown_value(term, words, offered_kinds(), ", or any other in quotes")
+        if difflib.get_close_matches(term.value.casefold(), list(words), 1):  # a slip
+            raise unknown_value(term, words, offered_kinds())
+        return lambda one, _: matches(one.kind)  # of another program
     return lambda one, _: one.kind == kind
 
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from engine.kinds.commands.command_table import placeholders
+from engine.kinds.crawl.crawl_args import still_served
 from engine.kinds.registry import KINDS
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.addresses import address_of
@@ -148,7 +149,7 @@ def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> A
         contract=contract,
         metadata=engine.metadata,
     )
-    return Asked(record.kind, dict(args), engine.name, terms)
+    return Asked(record.kind, still_served(args), engine.name, terms)
 
 
 def _expect_whole(

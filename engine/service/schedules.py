@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.kinds.context import FROM_OUTSIDE, Clock
+from engine.kinds.crawl.crawl_args import still_served
 from engine.kinds.spec import Tools
 from engine.ledger.ownership import Owners
 from engine.ledger.record_store import RecordNotFound, RecordUnreadable
@@ -382,7 +383,7 @@ class Schedules:
         asked = drafts.asked_of(schedule.request.document)
         route, client = schedule.request.route, schedule.request.client
         terms = msgspec.structs.replace(asked.terms, route=route, client=client)
-        return Asked(asked.kind, asked.args, schedule.name or asked.name, terms)
+        return Asked(asked.kind, still_served(asked.args), schedule.name or asked.name, terms)
 
     async def _changed(
         self, schedule_id: str, apply: Callable[[Schedule], Schedule]

@@ -114,6 +114,25 @@ async def test_what_a_timer_of_an_action_brings_is_waited_for(desk: Opening) -> 
         assert await made.script("document.querySelector('ul').innerText") == "Oslo"
 
 
+async def test_the_answer_of_an_open_stream_is_waited_for_on_a_page_of_few_words(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        made.pages["/stream"] = Answer(
+            b"data: 1\n\n" + b":\n" * 600, 200, "text/event-stream", spread_s=60.0
+        )
+        made.pages["/asked"] = Answer(b"", 204)
+        await made.show(
+            "<button>Go</button><p></p><script>const from = new EventSource('/stream');"
+            "from.onmessage = () => { heard = true };"
+            "onclick = () => { const at = performance.now() + 300; const turn = () => {"
+            " if (performance.now() < at) return requestAnimationFrame(turn);"
+            " document.querySelector('p').textContent = 'answer' }; turn() }</script>"
+        )
+        await made.do("click", "button", "Go")
+        assert await made.script("document.querySelector('p').innerText") == "answer"
+
+
 async def test_a_long_text_is_put_in_whole(desk: Opening) -> None:
     async with desk() as made:
         await made.show(FORM)

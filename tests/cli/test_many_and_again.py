@@ -251,6 +251,15 @@ def test_foreign_or_truncated_requests_have_no_rerun(octask: Octask, tasks: Task
     assert "no task" in octask("rerun", "00000000000000ee", code=4)
 
 
+def test_a_crawl_whose_engine_ignored_an_argument_is_repeated(
+    octask: Octask, tasks: Tasks, site: Any
+) -> None:
+    args = {"url": site.url, "engine": "static", "screenshot": "failed", "max_pages": 1}
+    made = tasks.ledger.create("crawl", args)
+    again = json.loads(octask("rerun", made.task_id, "--json"))
+    assert again["status"] == "COMPLETED"
+
+
 def test_a_list_of_thousands_of_addresses_is_repeated_whole(octask: Octask, tasks: Tasks) -> None:
     urls = [f"http://x.test/{'long-name/' * 7}{number}" for number in range(5_000)]
     made = tasks.ledger.create("crawl", {"url": "http://x.test/", "urls": urls})

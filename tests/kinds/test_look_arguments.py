@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.kinds.crawl.crawl_args import parse_crawl, still_served
 from engine.kinds.evidence_kind import parse_evidence
 from engine.kinds.look_arguments import LOOK
 from engine.kinds.recording.recording_kind import parse_recording
@@ -217,3 +217,12 @@ def test_an_engine_refuses_what_only_a_browser_can_do(
 def test_auto_uses_the_browser_alone_for_what_every_page_needs(given: dict[str, Any]) -> None:
     assert parse_crawl({"url": URL, "engine": "auto"}).engine == "auto"
     assert parse_crawl({"url": URL, "engine": "auto", **given}).engine == "browser"
+
+
+def test_a_stored_request_goes_on_without_what_its_engine_ignored() -> None:
+    stored = {"url": URL, "engine": "static", "screenshot": "failed", "wait_for": "#a"}
+    with pytest.raises(InvalidArguments):
+        parse_crawl(stored)
+    assert parse_crawl(still_served(stored)).engine == "static"
+    kept = {**stored, "engine": "browser"}
+    assert still_served(kept) == kept

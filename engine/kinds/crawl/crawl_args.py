@@ -510,6 +510,15 @@ def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
     return [Problem(name, "not_together", NEEDS_BROWSER) for name in names]
 
 
+def still_served(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored arguments without those that the static engine ignored when they were stored.
+
+    A schedule and a re-run go on as before; only a new request with them is refused.
+    """
+    ignored = {"screenshot", "wait_for"} if args.get("engine") == "static" else set()
+    return {name: given for name, given in args.items() if name not in ignored}
+
+
 def archive_problems(fields: dict[str, Any]) -> list[Problem]:
     """Return the problem of an archive without images, fonts and media; load them by default."""
     if fields.get("archive", "none") == "none":
