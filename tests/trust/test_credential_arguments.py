@@ -14,7 +14,15 @@ from engine.service.rerun import RequestHidden
 from tests.support.engines import opened
 from tests.support.octask import Octask
 from tests.support.serving import running
-from tests.trust.test_given_credentials import BASIC, FAST, PART, PASSWORD, Repeating, leaks
+from tests.trust.test_given_credentials import (
+    BASIC,
+    FAST,
+    PART,
+    PASSWORD,
+    PICTURED,
+    Repeating,
+    leaks,
+)
 
 NAME = "OF_THE_SITE"
 PARTS = ["dom", "screenshot", "network", "console"]
@@ -47,7 +55,7 @@ def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
     page = f"{front}/one"
     return {
         "static": ("crawl", {"url": page, "engine": "static", **FAST}),
-        "browser": ("crawl", {"url": page, **FAST, "max_pages": 1}),
+        "browser": ("crawl", {"url": page, **PICTURED, "max_pages": 1}),
         "sitemap": ("crawl_sitemap", {"sitemap_url": f"{front}/s.xml", "engine": "static", **FAST}),
         "evidence": ("oc_evidence_bundle", {"url": page, "include": PARTS}),
         "recording": ("recording", {"url": page, "headless": True, "duration_ms": 400}),
