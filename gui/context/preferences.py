@@ -171,12 +171,15 @@ _T = TypeVar("_T")
 class Preferences(QObject):
     """Preferences by key in a versioned JSON file; `changed` carries the changed key.
 
+    `restored` carries the prefix of `restore`, also where no value changed.
+
     Saved at once and atomically, with a backup that is read if the file is damaged; unknown keys
     are kept. Windows of several ledgers share the file: changes are merged by key, under a lock.
     Without a file the values live until the program ends.
     """
 
     changed = Signal(str)
+    restored = Signal(str)
 
     def __init__(self, file: Path | None = None) -> None:
         super().__init__()
@@ -235,6 +238,7 @@ class Preferences(QObject):
                 self.set(key, DEFAULTS[key])
                 self._values.pop(key, None)
         self._save()
+        self.restored.emit(prefix)
 
     def as_text(self) -> str:
         """Encode all preferences for another machine."""

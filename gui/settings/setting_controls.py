@@ -95,7 +95,19 @@ class BrowserTest(Part):
         self._test.clicked.connect(self._look)
         self.add(self.tr("Download Chromium…")).clicked.connect(self._download)
         self.fill_up()
+        self._program: FileEditor | None = None
         ctx.preferences.changed.connect(self._forget)
+
+    def watch(self, program: FileEditor) -> None:
+        """Test nothing while this field of the program has a refused path."""
+        self._program = program
+        program.edited.connect(lambda: self.say(""))
+
+    def _refuses(self) -> bool:
+        if self._program is None or not self._program.is_refused:
+            return False
+        self.say(self.tr("Nothing was tested: the browser above is not kept."), "bad")
+        return True
 
     def _forget(self, key: str) -> None:
         """Clear the result for another browser than the chosen one."""
@@ -107,6 +119,8 @@ class BrowserTest(Part):
         self.ctx.actions["download_browser"].trigger()
 
     def _look(self) -> None:
+        if self._refuses():
+            return
         self._test.setEnabled(False)
         self.say(self.tr("Looking…"))
         chosen = self.ctx.preferences.get("browser.path", str) or None
@@ -119,7 +133,8 @@ class BrowserTest(Part):
 
         def show(found: Finding) -> None:
             self._test.setEnabled(True)
-            if chosen == (self.ctx.preferences.get("browser.path", str) or None):
+            is_chosen = chosen == (self.ctx.preferences.get("browser.path", str) or None)
+            if is_chosen and not self._refuses():
                 self._show(found)
 
         self.ctx.bridge.ask(look, show, self._fail, name="test the browser")
@@ -332,14 +347,26 @@ def control_for(control: Control, key: str, preferences: Preferences, parent: QW
 
 
 def _follow(widget: QWidget, key: str, preferences: Preferences, show: Callable[[], None]) -> None:
-    """Call `show` now and after each change of the preference, while `widget` exists."""
+    """Call `show` now, and when the preference changes or is restored, while `widget` exists.
+
+    A text that was refused is no change of its preference, but goes with the restored page.
+    """
 
     def hear(changed: str) -> None:
         if changed == key:
             show()
 
+    def hear_restored(prefix: str) -> None:
+        if key.startswith(prefix):
+            show()
+
+    def stop() -> None:
+        preferences.changed.disconnect(hear)
+        preferences.restored.disconnect(hear_restored)
+
     preferences.changed.connect(hear)
-    widget.destroyed.connect(lambda: preferences.changed.disconnect(hear))
+    preferences.restored.connect(hear_restored)
+    widget.destroyed.connect(stop)
     show()
 
 
@@ -506,20 +533,24 @@ def _field(key: str, preferences: Preferences, parent: QWidget) -> QLineEdit:
 
 
 def _file(control: File, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
-    both = _FileEditor(control, key, preferences, parent)
+    both = FileEditor(control, key, preferences, parent)
     _follow(both, key, preferences, both.show_kept)
     return both
 
 
-class _FileEditor(QWidget):
+class FileEditor(QWidget):
     """A path with a button that browses for it, and a message below for a wrong one.
 
-    A path is checked when the field is left, since a half typed one is always wrong.
+    A path is checked when the field is left, since a half typed one is always wrong. `edited` is
+    emitted for each change of the text. The object name is the key of the preference.
     """
+
+    edited = Signal()
 
     def __init__(self, control: File, key: str, preferences: Preferences, parent: QWidget) -> None:
         super().__init__(parent)
         self._control, self._key, self._preferences = control, key, preferences
+        self.setObjectName(key)
         self._field = QLineEdit(self)
         self._field.setPlaceholderText(control.empty)
         self._wrong = TonedLabel("", "bad", self)
@@ -530,6 +561,7 @@ class _FileEditor(QWidget):
         arrange(QVBoxLayout(self), row, self._wrong, margins=0, spacing=2)
         self.setFocusProxy(self._field)
         self._field.textChanged.connect(lambda _: self._say(""))
+        self._field.textChanged.connect(lambda _: self.edited.emit())
         self._field.editingFinished.connect(self._keep)
         browse.clicked.connect(self._browse)
 
@@ -538,6 +570,12 @@ class _FileEditor(QWidget):
         kept = self._preferences.get(self._key, str)
         self._field.setText(kept)
         self._say("" if self._is_valid(kept) else self._control.gone)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the field has a path that is not kept because it is wrong."""
+        path = self._field.text().strip()
+        return path != self._preferences.get(self._key, str) and not self._is_valid(path)
 
     def _is_valid(self, path: str) -> bool:
         return not path or self._control.is_valid(path)

@@ -21,9 +21,11 @@ from PySide6.QtWidgets import (
 from gui.context.window_context import WindowContext
 from gui.settings.setting_controls import (
     FIELD_WIDTH,
+    BrowserTest,
     Choice,
     Clock,
     File,
+    FileEditor,
     Lines,
     Number,
     Switch,
@@ -155,6 +157,10 @@ class _Sheet(QScrollArea):
         self._lines = [_Line(item, ctx, sheet) for item in page.items]
         for line in self._lines:
             column.addWidget(line)
+        program = sheet.findChild(FileEditor, "browser.path")
+        for test in sheet.findChildren(BrowserTest):
+            if isinstance(program, FileEditor):
+                test.watch(program)
         column.addStretch(1)
         self.setWidget(sheet)
         # Translated texts may be long, and horizontal scrolling is not acceptable.

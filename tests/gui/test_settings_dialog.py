@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.doctor import Finding
 from engine.model.build_info import BuildInfo
 from engine.model.config import Settings
 from engine.service.engine import Engine
@@ -326,6 +327,63 @@ async def test_a_path_that_leads_nowhere_is_not_kept_and_called_so_when_the_fiel
             QTest.keyClick(field, Qt.Key.Key_Return)
             assert told() == []
             assert preferences.get(key, str) == typed
+        dialog.accept()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("Browser", "/nope"),
+        ("Files for uploads", "relative/x"),
+        ("Proxy", "no proxy"),
+        ("Cluster", "nowhere"),
+    ],
+)
+async def test_a_refused_text_goes_with_the_restored_page(
+    tmp_path: Path, name: str, wrong: str
+) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        dialog.show_page("engine.")
+        field = editor(dialog, name)
+        assert isinstance(field, QLineEdit)
+
+        def refused() -> list[str]:
+            labels = [one for one in dialog.findChildren(QLabel) if one.isVisible()]
+            return [one.text() for one in labels if one.text().startswith("Not kept")]
+
+        field.setText(wrong)
+        field.editingFinished.emit()
+        assert refused()
+        press(dialog, "Restore this page’s defaults")
+        assert field.text() == ""
+        assert refused() == []
+        dialog.accept()
+
+
+async def test_no_browser_is_tested_under_a_refused_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works = Finding("browser", "ok", "Chromium works.")
+    monkeypatch.setattr("engine.doctor.browser", lambda _: [works])
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        dialog.show_page("engine.")
+        field, part = editor(dialog, "Browser"), dialog.findChildren(BrowserTest)[0]
+        assert isinstance(field, QLineEdit)
+        press(part, "Test the browser")
+        await until(lambda: part.said.text() == "Chromium works.")
+        field.setText("/nope")
+        assert part.said.text() == "", "it was about another browser than the typed one"
+        field.editingFinished.emit()
+        press(part, "Test the browser")
+        assert "is not kept" in part.said.text()
+        field.clear()
+        assert part.said.text() == ""
+        press(part, "Test the browser")
+        field.setText("/nope")
+        await until(lambda: part.said.text() not in ("", "Looking…"))
+        assert "is not kept" in part.said.text(), "typed while the test ran"
         dialog.accept()
 
 
