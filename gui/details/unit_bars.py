@@ -34,6 +34,7 @@ from gui.details.unit_columns import (
     UnitColumn,
     earlier_of,
     fact_title,
+    name_of,
     said_of,
     state_word,
     title_of,
@@ -329,7 +330,7 @@ class UnitStrip(QWidget):
 def _full_name(unit: Unit, row: Mapping[str, Any]) -> str:
     """Return the unit's name from its record, where the list holds the start of it only."""
     found = display(whole_name(row), _MOST_CHARS) if unit.is_cut else ""
-    return found or unit.name
+    return found or name_of(unit)
 
 
 def is_address(unit: Unit) -> bool:

@@ -116,6 +116,8 @@ def title_of(key: str, noun: str = "") -> str:
     }
     if noun == "commands":  # without address and title, but with an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
+    elif noun == "parts":
+        titles.update(name=_tr("Part"), url=_tr("Part"))
     elif noun == "actions":
         titles.update(name=_tr("Action"), url=_tr("Action"), title=_tr("Page"))
     return titles[key] if key in titles else fact_title(key)
@@ -297,7 +299,7 @@ _WORKER_COLUMN = UnitColumn(
 PAGE_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
-    UnitColumn("url", lambda unit: unit.name, lambda unit: unit.name, 90, least=24),
+    UnitColumn("url", name_of, lambda unit: unit.name, 90, least=24),
     _TITLE,
     _page_number("depth", lambda unit: unit.depth, 8, is_extra=False),
     _page_number("response", lambda unit: unit.response_ms, 10, _ms, is_extra=False),

@@ -48,6 +48,7 @@ from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
 from gui.details.screenshots import PicturePane
 from gui.details.unit_bars import KindChips
+from gui.details.unit_columns import name_of
 from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
@@ -189,7 +190,7 @@ class Preview(ViewerTab):
         if self._shown == (task_id, f"{wanted} {name}"):
             return
         self._shown, self._wanted = (task_id, f"{wanted} {name}"), wanted
-        self.title.show_text(name)
+        self.title.show_text(name_of(unit) if unit is not None else "")
         steps = traits_of(getattr(view.entry, "kind", "")).steps
         self.desk.bridge.ask(
             lambda engine: engine.reading.files(task_id),
@@ -265,7 +266,7 @@ class Source(ViewerTab):
         if self._shown == (view.task_id, unit.number):
             return
         self._shown, task_id = (view.task_id, unit.number), view.task_id
-        self._title.show_text(unit.name)
+        self._title.show_text(name_of(unit))
         self.desk.bridge.ask(
             lambda engine: _text(engine, task_id, unit),
             self._show,

@@ -189,6 +189,18 @@ async def test_other_kinds_have_no_columns_of_pages(home: Path) -> None:
         assert "words" in shown(viewer.pages)
 
 
+@pytest.mark.usefixtures("german")
+async def test_parts_of_evidence_are_named_as_in_the_details(home: Path) -> None:
+    put_pages(put_task(home, 1, "oc_evidence_bundle"), {"part": "dom"}, {"part": "screenshot"})
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        model = viewer.pages.model
+        assert [model.index(row, AT["url"]).data() for row in (0, 1)] == ["DOM", "Bild"]
+        assert model.headerData(AT["url"], Qt.Orientation.Horizontal) == "Teil"
+        viewer.pages.table.selectRow(1)
+        assert viewer.pages.strip.text.toPlainText().startswith("Bild\n")
+
+
 async def test_columns_of_facts_sort_numbers_as_numbers(home: Path) -> None:
     put_crawl(home)
     async with opened(home) as session:
