@@ -188,7 +188,8 @@ def announce(where: QWidget, words: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(where, words))
 
 
-RINGED = (QAbstractButton, QComboBox, QTabBar)  # Text fields show a cursor instead
+# Text fields show a cursor instead; a scroll area has the focus for the arrow keys.
+RINGED = (QAbstractButton, QComboBox, QScrollArea, QTabBar)
 RING_WIDTH, RING_CORNER = 2.0, 3.0
 RING_NAME = "qt_focus_ring"  # Prefix that Qt uses for parts of a control
 

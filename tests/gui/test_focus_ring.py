@@ -32,6 +32,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.style.accessibility import RING_NAME, RINGED, show_focus_ring
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import a_view
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
@@ -218,6 +219,30 @@ async def test_f6_after_a_click_shows_where_the_focus_is(home: Path) -> None:
                 assert rings_of(focus), focus
                 marked += 1
         assert marked >= 2
+
+
+async def test_f6_into_the_overview_shows_where_the_focus_is(home: Path) -> None:
+    put_task(home, 1)
+    async with opened(home) as session:
+        window = session.window
+        window.activateWindow()
+        await until(window.isActiveWindow)
+        window.table.select_ids([f"{1:016x}"])
+        overview = window.details.overview
+        await until(overview.isVisible)
+        window.table.setFocus()
+        for _ in range(2):  # the tabs, and what the current one shows
+            window.acts["next_region"].trigger()
+        focus = QApplication.focusWidget()
+        assert focus is not None
+        assert focus is overview or overview.isAncestorOf(focus)
+        (ring,) = rings_of(focus)
+        assert ring.isVisible()
+        assert ring.rect() == focus.rect()
+        window.resize(window.width() + 60, window.height() + 60)
+        await until(lambda: ring.rect() == focus.rect())
+        window.acts["next_region"].trigger()
+        await until(lambda: rings_of(focus) == [])
 
 
 def rings_of(control: QWidget) -> list[QWidget]:
