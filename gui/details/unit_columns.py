@@ -332,12 +332,18 @@ PAGE_COLUMNS: Final = (
         "error",
         said_of,
         lambda unit: (unit.reason.casefold(), unit.remark),
-        36,
+        120,
         is_rare=True,
         least=20,
         has=lambda unit: unit.reason or unit.remark,
     ),
 )
+# Columns that share the room by their longest text, and what tells its length without rendering it.
+SHARING: Final[dict[str, Callable[[Unit], str]]] = {
+    "url": lambda unit: unit.name,
+    "title": lambda unit: unit.title,
+    "error": lambda unit: unit.reason or unit.remark,
+}
 KEYS_OF_NAMES: Final = ("name", "url")  # the column that grows, and is always shown
 _TITLE_PAD = 3  # extra width of the arrow of a sorted column
 # Columns whose field in the search has another name.

@@ -27,6 +27,7 @@ from gui.details.unit_columns import (
     KEYS_OF_NAMES,
     PROSE,
     REASONS,
+    SHARING,
     TONES,
     UnitColumn,
     kind_word,
@@ -87,6 +88,12 @@ class UnitModel(QAbstractTableModel):
         self._noun = ""
         self.kinds: Counter[str] = Counter()
         self._used = dict.fromkeys((at for at, one in enumerate(columns) if one.is_rare), False)
+        self._longest: dict[int, str] = {}
+
+    @property
+    def longest(self) -> Mapping[int, str]:
+        """The longest text of each column that shares the room by it."""
+        return self._longest
 
     @property
     def rare_columns(self) -> Mapping[int, bool]:
@@ -114,7 +121,7 @@ class UnitModel(QAbstractTableModel):
         self._all, self._shown = [], []
         self._filtering.cancel()
         self.kinds, self._used = Counter(), dict.fromkeys(self._used, False)
-        self.beyond, self.has_reasons = 0, False
+        self.beyond, self.has_reasons, self._longest = 0, False, {}
         self.endResetModel()
         self.changed.emit()
 
@@ -128,6 +135,7 @@ class UnitModel(QAbstractTableModel):
         for at in (at for at, used in self._used.items() if not used):
             column = self.columns[at]
             self._used[at] = any(map(column.has or column.value, units))
+        self._note_longest(units)
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
         if not self._filtering.is_active:  # else the running filter reaches them
             fit = [one for one in units if self._passes(one)]
@@ -138,6 +146,14 @@ class UnitModel(QAbstractTableModel):
                 self.endInsertRows()
                 self._unsorted = self._sort is not None
         self.changed.emit()
+
+    def _note_longest(self, units: Sequence[Unit]) -> None:
+        if not units:
+            return
+        for at, column in enumerate(self.columns):
+            if (told := SHARING.get(column.key)) is not None:
+                text = column.text(max(units, key=lambda unit: len(told(unit))))
+                self._longest[at] = max(self._longest.get(at, ""), text, key=len)
 
     def name_columns(self, noun: str) -> None:
         """Set what the units are: pages, commands, actions (`KindTraits.unit_noun`)."""
@@ -450,6 +466,7 @@ class UnitList(QWidget):
         self.chips.show_counts(self.model.kinds)
         self.show_columns()
         self.table.favour_last(self.model.has_reasons)
+        self.table.fit_to(self.model.longest)
         shown, total = self.model.rowCount(), self.model.total
         if self._problem:
             text = self._problem

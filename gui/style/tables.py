@@ -82,6 +82,7 @@ class PlainTable(QTableView):
         self._last_matters = False
         self._grows, self._touched, self._fitting = grows, False, False
         self._widths, self._least = tuple(widths), tuple(least)
+        self._longest: Mapping[int, str] = {}
         self.setModel(model)
         self.setAccessibleName(name)
         show_plain_rows(self)
@@ -118,6 +119,12 @@ class PlainTable(QTableView):
     def elide_right(self, columns: Collection[int]) -> None:
         """Elide these columns of prose at the right; others (addresses, paths) in the middle."""
         self.setItemDelegate(_Cells(self, columns))
+
+    def fit_to(self, longest: Mapping[int, str]) -> None:
+        """Limit these columns to the room of their longest text, where `least` is given."""
+        if longest != self._longest:
+            self._longest = dict(longest)
+            self._share_room()
 
     def favour_last(self, wanted: bool) -> None:
         """Give the last column the larger part of the free room, while it has something to say."""
@@ -168,7 +175,10 @@ class PlainTable(QTableView):
             title = str(self.model().headerData(at, Qt.Orientation.Horizontal, DISPLAY) or "")
             # Qt elides by parts of a pixel
             least = max(least, header.fontMetrics().horizontalAdvance(title) + 1)
-        usual = max((self._widths[at] or LAST_CHARS) * character, least)
+        usual = (self._widths[at] or LAST_CHARS) * character
+        if at in self._longest:
+            usual = min(usual, self.fontMetrics().horizontalAdvance(self._longest[at]) + 1)
+        usual = max(usual, least)
         fills = at == (last if self._grows < 0 else self._grows)
         return Share(str(at), usual + PAD, least + PAD, fills=fills)
 

@@ -356,6 +356,39 @@ async def test_an_address_has_the_room_that_the_other_columns_do_not_need(home: 
         assert sum(widths) == table.viewport().width()
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        (
+            "commands",
+            [
+                {"intention": "click", "tool_name": "browser_interact"},
+                {"intention": "click", "error": "not done within 30 s: #nowhere-to-be-found-here"},
+            ],
+        ),
+        (
+            "crawl",
+            [page(0), page(1, status=None, error="robots.txt could not be read: HTTP 503")],
+        ),
+        ("crawl", [page(0), page(1, url=f"http://site.test/{'page' * 8}", error="HTTP 404")]),
+    ],
+)
+async def test_names_and_errors_share_the_room_by_their_longest_text(
+    home: Path, kind: str, rows: list[dict[str, Any]]
+) -> None:
+    put_pages(put_task(home, 1, kind, "FAILED"), *rows)
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.resize(*SIZE)
+        table, model = viewer.pages.table, viewer.pages.model
+        for key in ("url", "error"):
+            text = str(model.index(1, AT[key]).data())
+            room = table.columnWidth(AT[key]) - PAD
+            assert table.fontMetrics().horizontalAdvance(text) <= room, text
+        widths = [table.columnWidth(at) for at in range(len(PAGE_COLUMNS))]
+        assert sum(widths) == table.viewport().width()
+
+
 async def test_a_small_result_window_scrolls_no_further_than_it_must(home: Path) -> None:
     put_pages(put_task(home, 1), page(0, redacted=1), page(1, error="HTTP 404"))
     async with opened(home) as session:
