@@ -260,10 +260,12 @@ async def _profile_names(engine: Engine) -> list[str]:
 class Starting(QObject):
     """Owner of the start dialog; `failed` carries errors after it was closed.
 
-    `repeat_wanted` carries a request to repeat by a rule, and the dialog that holds it.
+    `offered` is emitted when the dialog shows a request. `repeat_wanted` carries a request to
+    repeat by a rule, and the dialog that holds it.
     """
 
     failed = Signal(EngineError)
+    offered = Signal()
     repeat_wanted = Signal(object, object)
 
     def __init__(self, ctx: WindowContext) -> None:
@@ -313,6 +315,7 @@ class Starting(QObject):
         """
         if self._holds_back(lambda: self.open(asked, parent, note=note, whole=whole)):
             return
+        self.offered.emit()
         if self._dialog is not None:
             self._dialog.show_request(asked, note, whole=whole)
             self._dialog.raise_()

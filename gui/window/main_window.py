@@ -228,6 +228,8 @@ class MainWindow(QMainWindow):
         self.bridge.programs.changed.connect(self._show_programs)
         self.requests.failed.connect(self.trouble.show_error)
         self.requests.refused.connect(self.trouble.show_refusals)
+        self.requests.started.connect(self.trouble.hide_unstartable)
+        self.requests.starting.offered.connect(self.trouble.hide_unstartable)
 
     def _connect_bridge(self) -> None:
         self.bridge.batch.connect(self._take_batch)

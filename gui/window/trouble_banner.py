@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from engine.browser.chromium.locate import Found
-from engine.model.errors import EngineError, TaskNotFound
+from engine.model.errors import EngineError, InvalidArguments, TaskNotFound
 from engine.model.records import Health
 from engine.text.messages import retold
 from engine.text.words import count
@@ -38,7 +38,7 @@ class Trouble(QObject):
         self._open_folder, self._look_again = open_folder, look_again
         self._lasting = ""
         self._health: Health | None = None
-        self._passing = self._closed = self._missing = False
+        self._passing = self._closed = self._missing = self._unstartable = False
         self._installed: Sequence[Found] = ()
         self._downloading = self._browser_closed = False
         banner.closed.connect(self._close)
@@ -55,6 +55,13 @@ class Trouble(QObject):
 
     def show_error(self, error: EngineError) -> None:
         self._tell_passing(language.title(error), language.told(error))
+        self._unstartable = isinstance(error, InvalidArguments) and language.is_about_content(error)
+
+    def hide_unstartable(self) -> None:
+        """Hide the report of content with nothing to start, after one that can be started."""
+        if self._unstartable and self._passing:
+            self._passing = False
+            self._tell_lasting()
 
     def offer_browsers(self, installed: Sequence[Found]) -> None:
         """Offer these browsers where none is found."""
@@ -105,7 +112,7 @@ class Trouble(QObject):
         self._tell_passing(title, "\n".join(lines))
 
     def _tell_passing(self, title: str, words: str, choices: tuple[Choice, ...] = ()) -> None:
-        self._passing, self._missing = True, False
+        self._passing, self._missing, self._unstartable = True, False, False
         self._banner.tell(title, words, choices, tone_name="bad")
 
     def _close(self) -> None:

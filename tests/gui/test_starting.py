@@ -100,6 +100,26 @@ async def test_pasted_words_without_an_address_open_no_form_and_are_called_so(
         assert "The clipboard holds no address" in banner.accessibleName()
 
 
+async def test_a_refused_paste_is_told_until_one_that_works(home: Path) -> None:
+    async with opened(home) as session:
+        clipboard, paste = QGuiApplication.clipboard(), session.window.acts["paste"]
+        banner = session.window.banner
+        for text, is_refused in (("hello", True), ("example.com", False), ("hello", True)):
+            clipboard.setText(text)
+            paste.trigger()
+            assert banner.isVisible() is is_refused, text
+            for dialog in session.window.findChildren(StartDialog):
+                dialog.reject()
+            while session.window.findChildren(StartDialog):
+                await asyncio.sleep(0)
+        clipboard.clear()
+        session.window.requests.started.emit("0" * 16)
+        assert banner.isHidden()
+        session.window.trouble.show_error(LedgerWriteFailed(path="/x", reason="no room"))
+        session.window.requests.started.emit("0" * 16)
+        assert banner.isVisible(), "an error that a start does not answer"
+
+
 async def test_a_file_that_is_not_there_is_refused_in_a_sentence_that_can_be_closed(
     home: Path, tmp_path: Path
 ) -> None:
