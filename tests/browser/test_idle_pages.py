@@ -230,9 +230,9 @@ async def test_others_load_meanwhile_within_a_limit_of_tabs(
             options |= {"delay_ms": 0, "respect_robots": False, "timeout_ms": 300_000}
             args = {"url": addresses[0], "urls": addresses, "concurrency": given, **options}
             record = await engine.requests.start("crawl", {**args, "connection": connection})
-            await until(lambda: len(asked) >= most)
+            await until(lambda: len(asked) >= most, 150)
             # A busy machine may leave one of them no idle moment; without a limit these suffice.
-            await until(lambda: [*states.values()].count("idle") >= max(1, most - 1))
+            await until(lambda: [*states.values()].count("idle") >= max(1, most - 1), 150)
             await asyncio.sleep(0.5)  # for a page that would be one too many
             await engine.commands.cancel(record.task_id)
             ended = await engine.tasks.wait(record.task_id, 60_000)
