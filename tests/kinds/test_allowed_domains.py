@@ -97,7 +97,7 @@ async def test_the_domains_of_a_task_hold_for_a_kept_browser_while_the_task_runs
     here = f"{site.url.replace('127.0.0.1', 'localhost')}/p"
     async with opened(home) as engine:
 
-        async def ran(args: dict[str, Any], *domains: str) -> Status:
+        async def ran(args: dict[str, Any], *domains: str) -> str:
             policy = {"allowedDomains": list(domains)} if domains else None
             record = await engine.requests.start("commands", args, terms=Terms(policy=policy))
             return (await engine.tasks.wait(record.task_id, 150_000)).status
