@@ -144,6 +144,7 @@ def test_an_address_loses_its_secrets_and_nothing_else(given_url: str, clean: st
         f"https://h.test/reset-password: password: {SECRET}",
         f"https://h.test/reset-password: token={SECRET}",
         f"https://h.test/cookie: Cookie: sid={SECRET}",
+        f"https://h.test/a|b/password: {SECRET}",
     ],
 )
 def test_a_text_loses_what_looks_like_a_secret(line: str):
