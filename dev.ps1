@@ -137,8 +137,8 @@ function Confirm-Installed {
 }
 
 function Get-Workers {
-    # One more than cores, because many tests wait; each may hold a Chromium.
-    return [Math]::Min([Environment]::ProcessorCount, 3) + 1
+    # Each may hold a Chromium: four are enough for any machine.
+    return [Math]::Min([Environment]::ProcessorCount, 4)
 }
 
 function Invoke-Step([string]$Name, [string]$Program, [string[]]$Arguments) {
