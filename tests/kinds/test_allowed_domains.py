@@ -17,9 +17,7 @@ pytestmark = pytest.mark.usefixtures("kept_browser")
 
 def args_of(kind: str, url: str) -> dict[str, Any]:
     if kind == "commands":
-        goto = {"tool_name": "browser_navigate", "intention": "go", "args": {"action": "goto"}}
-        goto["args"] = {"action": "goto", "url": url}
-        return {"task_name": "n", "task_intention": "i", "commands": [goto]}
+        return commands_of(("browser_navigate", {"action": "goto", "url": url}))
     if kind == "oc_evidence_bundle":
         return {"url": url, "include": ["dom"]}
     if kind == "recording":

@@ -196,7 +196,7 @@ def custom_fields(given: object) -> tuple[FieldRule, ...]:
 _engine = OneOf(("browser", "static", "auto"), {"cdp": "browser"})
 _PAGES = whole(1, 1_000_000)
 _DEPTH = whole(0, 100)
-WAIT_FOR_HINT = "A page is read as soon as it matches. Needs the browser engine."
+WAIT_FOR_HINT = "A page is read as soon as it matches. Needs a browser; the static engine has none."
 # The options of each page, shared by all kinds that load pages.
 PAGE_ARGUMENTS: Table = {
     "max_pages": Argument(
@@ -493,6 +493,10 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     )
 
 
+_ONLY_BROWSER: Final = ("scroll", "load_more", "click_links", "dismiss_consent")
+_NOT_STATIC: Final = ("wait_for", "screenshot")  # `auto` uses the browser for them
+
+
 def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
     """Return the problems of arguments that only a browser serves, without the browser engine.
 
@@ -501,12 +505,8 @@ def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
     engine = fields.get("engine", "browser")
     if engine == "browser":
         return []
-    wanted = ["scroll", "load_more", "click_links", "dismiss_consent"]
-    if engine == "static":
-        wanted.append("wait_for")
-    names = [name for name in wanted if fields.get(name)]
-    if engine == "static" and fields.get("screenshot", "none") != "none":
-        names.append("screenshot")
+    wanted = _ONLY_BROWSER if engine == "auto" else (*_ONLY_BROWSER, *_NOT_STATIC)
+    names = [name for name in wanted if fields.get(name, "none") not in (False, None, "", "none")]
     return [Problem(name, "not_together", NEEDS_BROWSER) for name in names]
 
 
@@ -515,7 +515,7 @@ def still_served(args: Mapping[str, Any]) -> dict[str, Any]:
 
     A schedule and a re-run go on as before; only a new request with them is refused.
     """
-    ignored = {"screenshot", "wait_for"} if args.get("engine") == "static" else set()
+    ignored = _NOT_STATIC if args.get("engine") == "static" else ()
     return {name: given for name, given in args.items() if name not in ignored}
 
 
