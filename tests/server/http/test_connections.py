@@ -225,10 +225,10 @@ async def test_it_ends_soon_whatever_is_open(home: Path, monkeypatch: pytest.Mon
             changes = await client.events("/events")
             web_socket = await client.socket()
             waiting = asyncio.ensure_future(client.code("POST", f"/tasks/{task_id}/wait", {}))
-            mcp = await client.events("/mcp", Accept="text/event-stream")
+            mcp = await _mcp_stream(client)
             assert await stream.content.readline() == b"event: started\n"
             state = server._server.server_state  # type: ignore[union-attr]  # it runs
-            await until(lambda: len(state.tasks) == 5)  # all have arrived
+            await until(lambda: len(state.tasks) == 5)  # all have arrived, and stay
             async with asyncio.timeout(WAIT_S):
                 await server.stop()
             assert await waiting == (503, "shutting_down")
@@ -238,6 +238,25 @@ async def test_it_ends_soon_whatever_is_open(home: Path, monkeypatch: pytest.Mon
             mcp.close()
         assert not server.is_running
         await server.stop()
+
+
+async def _mcp_stream(client: Client) -> aiohttp.ClientResponse:
+    """Open the stream of a new MCP session, for what the server sends unasked."""
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    accepts = {"Accept": "application/json, text/event-stream"}
+    headers = {**client.auth, **accepts}
+    async with client.session.post(client.url + "/mcp", headers=headers, json=message) as made:
+        assert made.status == 200
+        await made.read()
+        session = made.headers["Mcp-Session-Id"]
+    opened_stream = await client.events("/mcp", **accepts, **{"Mcp-Session-Id": session})
+    assert opened_stream.status == 200
+    return opened_stream
 
 
 async def test_it_ends_although_a_client_reads_nothing(
