@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from engine.budgets.envelopes import EnvelopeEnded, NotAnEnvelope
+from engine.budgets.envelopes import EnvelopeEnded, EnvelopeOfAnother, NotAnEnvelope
 from engine.contracts.bulk_progress import (
     BulkCompletionRefused,
     CannotComplete,
@@ -33,6 +33,7 @@ from engine.model.errors import (
     NotATaskId,
     OwnershipError,
     OwnershipLost,
+    ProxyNotAllowed,
     QueryError,
     ResultMissing,
     ShuttingDown,
@@ -41,8 +42,10 @@ from engine.model.errors import (
     TransitionError,
     WaitTimeout,
 )
+from engine.results.site_audit import NoPagesToAudit
 from engine.schedules.schedule_store import ScheduleRunGoing
 from engine.server.http_routes import ROUTE_NAMES
+from engine.service.engine import NotWaiting
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
 from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (
@@ -74,17 +77,20 @@ STATUS: Final[Mapping[int, tuple[type[EngineError], ...]]] = {
         BadLabel,
         ScheduleSecret,
     ),
-    403: (OwnershipError, LedgerWatchOnly, ScheduleOfOperator),
+    403: (
+        *(OwnershipError, LedgerWatchOnly, ScheduleOfOperator, EnvelopeOfAnother),
+        ProxyNotAllowed,
+    ),
     404: (
         *(TaskNotFound, TaskRemoved, ContractNotFound, TaskRunNotFound, RecordNotFound),
-        *(ResultMissing, NoSuchLedger, NoSuchFile),
+        *(ResultMissing, NoSuchLedger, NoSuchFile, NoPagesToAudit),
     ),
     409: (
         *(BulkCompletionRefused, CannotComplete, TransitionError, LifecycleTransitionError),
         *(InvalidRunStep, RunNotRunning, RunOfTask, RecordExists, OwnershipLost),
         *(NotAnEnvelope, EnvelopeEnded, NotStoppable, NotARecording, NotEnded),
         *(CannotRepeat, CannotResume, NothingToRetry, ContractsElsewhere, OnlyInItsOwnWindow),
-        ScheduleRunGoing,
+        *(ScheduleRunGoing, NotWaiting),
     ),
     504: (WaitTimeout,),
 }

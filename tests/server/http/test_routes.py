@@ -7,19 +7,23 @@ from typing import Any
 
 import pytest
 
+from engine.budgets.envelopes import EnvelopeOfAnother
 from engine.contracts.run_lifecycle import LifecycleTransitionError
 from engine.model.errors import (
     LedgerAway,
     LedgerReadOnly,
     LockTimeout,
     NotATaskId,
+    ProxyNotAllowed,
     ShuttingDown,
     TaskNotFound,
     TaskUnreadable,
     TransitionError,
 )
+from engine.results.site_audit import NoPagesToAudit
 from engine.server.http_answers import status_of
 from engine.server.http_routes import FACE, INCLUDED, ROUTES
+from engine.service.engine import NotWaiting
 from engine.service.rerun import Asked
 from engine.verbs.verb_table import VERBS
 from tests.commands.conftest import do, task
@@ -49,6 +53,10 @@ def test_every_verb_of_the_face_has_a_route() -> None:
         (LedgerReadOnly(path="/"), 503),
         (ShuttingDown(), 503),
         (TaskUnreadable(task_id="x", reason="r", path="/"), 500),
+        (NotWaiting(task_id="x", status="COMPLETED"), 409),
+        (EnvelopeOfAnother(task_id="x", owner="y"), 403),
+        (ProxyNotAllowed(), 403),
+        (NoPagesToAudit(task_id="x"), 404),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
