@@ -17,7 +17,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "cancel.none": "No task that could be cancelled matches.",
     "cancel.pending": "{count} waiting: cancelled at once",
     "cancel.running": "{count} running: they stop after the unit they are on; what is done is kept",
-    "cancel.at_once": "{count} driven by another program: cancelled at once",
+    "cancel.at_once": "{count} of agents and other programs: cancelled at once",
     "cancel.foreign": "{count} run by another program: asked only, that program must act",
     "cancel.skipped": "{count} skipped: {why}",
     "cancel.ended": "{count} already ended",

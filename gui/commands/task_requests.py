@@ -149,7 +149,7 @@ class CancelDialog(Question):
         foreign = self.tr(
             "{0} owned by another process: the request is written, that process must act."
         )
-        at_once = self.tr("{0} driven by another program: cancelled at once.")
+        at_once = self.tr("{0} of agents and other programs: cancelled at once.")
         pairs = (
             (running, plan.running),
             (pending, plan.pending),

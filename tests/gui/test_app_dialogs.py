@@ -209,7 +209,7 @@ def test_an_envelope_without_owner_is_cancelled_at_once(qapp: QApplication) -> N
     assert (len(plan.at_once), len(plan.ids), plan.orphaned) == (2, 2, 0)
     assert plan.needs_a_question
     assert all(fate(one) in REACHED for one in outside)
-    assert "2 driven by another program: cancelled at once" in words_of(CancelDialog(plan))
+    assert "2 of agents and other programs: cancelled at once" in words_of(CancelDialog(plan))
 
 
 def test_a_state_that_nobody_knows_is_not_called_finished(qapp: QApplication) -> None:
