@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import AmbiguousId, EngineError, IdTooShort, LedgerMissing, TaskNotFound
-from engine.model.kind_traits import TRAITS
+from engine.model.kind_traits import TRAITS, kinds_by_word
 from engine.model.records import (
     CONTRACTS_FOLDER,
     ENVELOPE,
@@ -167,7 +167,8 @@ def complete_param(
 
         return _plain(REPORT_NAMES, incomplete)
     if name == "kind":
-        return _plain((*_kinds(), ENVELOPE), incomplete)
+        known = kinds_by_word() if command == "list" else (*_kinds(), ENVELOPE)
+        return _plain(known, incomplete)
     if name == "status" and command in ("list", "prune"):
         return _plain([status.lower() for status in Status], incomplete.lower())
     if name in ("query", "all_matching"):

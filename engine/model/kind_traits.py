@@ -5,6 +5,7 @@ Packages below `engine.kinds` read a kind from here, since they may not import i
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Final
 
@@ -84,6 +85,17 @@ def kinds_by_word() -> dict[str, str]:
     """The known kinds by every word that names one in a query, the offered words first."""
     words = {word: one.name for one in TRAITS.values() for word in (*one.query_words, one.name)}
     return {word: words[word] for word in (*offered_kinds(), *words)}
+
+
+def kind_of_word(word: str) -> str | None:
+    """The stored name of the kind that a word means, in any case; None for a likely slip.
+
+    A word that is like no known one is the kind of another program, as it is stored.
+    """
+    words = kinds_by_word()
+    if (known := words.get(word.casefold())) is not None:
+        return known
+    return None if difflib.get_close_matches(word.casefold(), list(words), 1) else word
 
 
 def offered_kinds() -> tuple[str, ...]:

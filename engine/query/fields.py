@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn
 
-from engine.model.kind_traits import TRAITS, kinds_by_word, link_follower, offered_kinds
+from engine.model.kind_traits import (
+    TRAITS,
+    kind_of_word,
+    kinds_by_word,
+    link_follower,
+    offered_kinds,
+)
 from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import ROUTES
@@ -211,12 +217,11 @@ def _kind(term: Term) -> Test:
     matches = equals(without_comparison(term, link_follower()))
     if term.quoted or has_glob(term.value, term.quoted):  # the raw kind on disk
         return lambda one, _: matches(one.kind)
-    words = kinds_by_word()
-    kind = words.get(term.value.casefold())
+    kind = kind_of_word(term.value)
     if kind is None:
-        if difflib.get_close_matches(term.value.casefold(), list(words), 1):  # a slip
-            raise unknown_value(term, words, offered_kinds())
-        return lambda one, _: matches(one.kind)  # of another program
+        raise unknown_value(term, kinds_by_word(), offered_kinds())
+    if kind not in TRAITS:
+        return lambda one, _: matches(one.kind)  # of another program, in any case
     return lambda one, _: one.kind == kind
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.kind_traits import kind_of_word, offered_kinds
 from engine.model.records import Status
 from engine.service.stop_plan import NotConfirmed, Plan, Stopped, answers, plan
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, TaskPage, Verb, object_of
@@ -20,11 +21,14 @@ VARIABLES = Param("variables", "names and values that its commands need, kept no
 QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:<1h \"timeout\"'"
 
 
+_QUOTED = "for one of another program use a query, as in 'kind:\"crawls\"'"
+
+
 async def _list(engine: Engine, given: Mapping[str, Any]) -> TaskPage:
     status, limit = known_states(given["status"], [*map(str, Status)]), given["limit"]
     found = await engine.tasks.list(
         status=status,
-        kind=given["kind"],
+        kind=known_kinds(given["kind"]),
         since=given["since"],
         query=given["query"] or "",
         limit=limit + 1,  # the last one shows that there are more
@@ -47,6 +51,24 @@ def known_states(given: Sequence[str], known: Sequence[str]) -> list[str]:
     if problems:
         raise InvalidArguments(problems)
     return [spelt[word.casefold()] for word in given]
+
+
+def known_kinds(given: Sequence[str]) -> list[str]:
+    """Return the stored names of kinds, each given by a word as in a query.
+
+    Raises:
+        InvalidArguments: with every word that is a likely slip.
+    """
+    found = {word: kind_of_word(word) for word in given}
+    there = ", ".join(offered_kinds())
+    problems = tuple(
+        Problem("kind", "unknown_kind", f"'{word}' is no kind (there are: {there}; {_QUOTED})")
+        for word, kind in found.items()
+        if kind is None
+    )
+    if problems:
+        raise InvalidArguments(problems)
+    return [kind for kind in found.values() if kind is not None]
 
 
 async def _get(engine: Engine, given: Mapping[str, Any]) -> Any:
@@ -132,7 +154,7 @@ VERBS: tuple[Verb, ...] = (
         "List tasks, newest first.",
         (
             Param("status", "only this status (repeatable)", "many", schema=STATUSES),
-            Param("kind", "only this kind (repeatable)", "many"),
+            Param("kind", "only this kind, such as crawl or sitemap (repeatable)", "many"),
             Param("since", "created at or after this time, ms since 1970", "number"),
             Param("query", QUERY_HELP),
             Param("limit", "maximum number", "number", default=50),

@@ -94,6 +94,8 @@ def test_cancel_completes_live_tasks_and_resume_ended_ones(octask: Octask) -> No
         (["start", "crawl_"], "crawl_sitemap"),
         (["list", "--status", "fa"], "failed"),
         (["list", "--kind", "rec"], "recording"),
+        (["list", "--kind", "ev"], "evidence"),
+        (["list", "--kind", "oc_e"], "oc_evidence_bundle"),
         (["list", "--query", "hos"], "host:"),
         (["cancel", "--all-matching", "stat"], "status:"),
     ],

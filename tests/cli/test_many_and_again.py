@@ -77,6 +77,18 @@ def test_the_limit_of_a_list_counts_matching_tasks(octask: Octask, tasks: Tasks)
     assert [task["task_id"] for task in listed["tasks"]] == [tasks.ended]
 
 
+def test_a_list_takes_a_kind_by_each_of_its_words(octask: Octask, tasks: Tasks) -> None:
+    bundle = tasks.ledger.create("oc_evidence_bundle", {"url": "http://x.test/"}).task_id
+    other = tasks.ledger.create("oc_planet", {}).task_id
+
+    def listed(*words: str) -> set[str]:
+        kinds = (part for word in words for part in ("--kind", word))
+        return {each["task_id"] for each in json.loads(octask("list", "--json", *kinds))["tasks"]}
+
+    assert listed("evidence") == listed("Bundle") == listed("oc_evidence_bundle") == {bundle}
+    assert listed("oc_planet", "evidence") == {bundle, other}
+
+
 def test_a_mistaken_query_is_bad_usage_with_its_place(octask: Octask, tasks: Tasks) -> None:
     assert "Unknown field ‘stat’. Try status:" in octask("list", "--query", "stat:x", code=2)
     said = json.loads(octask("list", "--query", "a stat:x", "--json", code=2))

@@ -105,6 +105,7 @@ def test_an_objective_without_a_kind_opens_an_envelope(octask: Octask) -> None:
         (["start", "crawl", "--args", "{nonsense"], 2, "--args: is not valid JSON"),
         (["start", "crawl", "http://x.example", "--args", "[1]"], 2, "must be a JSON object"),
         (["list", "--status", "maybe"], 2, "PENDING, RUNNING, COMPLETED, FAILED, CANCELLED"),
+        (["list", "--kind", "crawls"], 2, "'crawls' is no kind"),
         (["runs", "list", "--status", "maybe"], 2, "'maybe' is no state"),
         (["task-run", "list", "--status", "maybe"], 2, "'maybe' is no state"),
         (["list", "--since", "soon"], 2, "For example: 1d, 2h30m, 2026-03-01"),
