@@ -161,11 +161,11 @@ function Invoke-Check {
 function Show-Help {
     Write-Host @'
 .\dev.ps1 run [options]     open the window
-.\dev.ps1 test [options]    run the test suite; options go to pytest
+.\dev.ps1 test [options]    run the test suite (--thorough: its long tests, too); options go to pytest
 .\dev.ps1 check             format, lint, types, layers and tests, as a change must pass them
 .\dev.ps1 octask ...        the command line program
 .\dev.ps1 bench NAME        one benchmark: a table, then one line of JSON
-.\dev.ps1 hard [NAME...]   rigs that try to break the program; --short as the tests run them
+.\dev.ps1 hard [NAME...]   rigs that try to break the program; --short as test --thorough does
 .\dev.ps1 package [--check] make the packages of this system in dist\, then start them
 .\dev.ps1 shot [FILE|--tour] take the picture of the window that README shows, or those of docs/window.md
 .\dev.ps1 setup             only install what is missing
@@ -197,7 +197,7 @@ try {
             $global:LASTEXITCODE = (Start-Process @options).ExitCode
         }
         'test' {
-            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--no-loadscope-reorder', '--max-worker-restart', '0') }
+            if ("$Rest" -in '', '--thorough') { $Rest += @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--no-loadscope-reorder', '--max-worker-restart', '0') }
             & $Python -m pytest @Rest
         }
         'check' {

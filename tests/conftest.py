@@ -81,12 +81,23 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(AWAY, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mix the files, so that tests that wait run beside tests that compute.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="also the tests marked `thorough`")
 
-    Those that take minutes are in the first half: at the end, other workers would wait for them.
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only a thorough run needs, and mix the files.
+
+    So tests that wait run beside tests that compute. Files that take minutes are in the first
+    half: at the end, other workers would wait for them.
     """
     items.sort(key=_place)
+    if config.getoption("thorough"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    if left_out:
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def _place(item: pytest.Item) -> tuple[float, str]:

@@ -7,6 +7,7 @@ import pytest
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import TABS, Making, Pages
+from tests.support.connections import BOTH_CONNECTIONS
 
 PATIENT = PageOptions(timeout_ms=100_000)
 GO = "() => root.append('words')"
@@ -69,7 +70,7 @@ CLASSES = "class Event {} class Element {} class Promise {} class Set {}"
 
 
 @pytest.mark.timeout(300)  # many cases in one browser
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_a_page_shows_what_it_shows_after_an_image(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:

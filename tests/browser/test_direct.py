@@ -176,6 +176,7 @@ async def both(stack: AsyncExitStack, session: BrowserSession, start: str) -> Bo
     return Both(*[await stack.enter_async_context(one) for one in opened])
 
 
+@pytest.mark.thorough
 @pytest.mark.own_browser
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_odd_pages_of_the_site_are_equal(site: Site, subtests: pytest.Subtests) -> None:

@@ -110,7 +110,7 @@ def expect_nested_alike(texts: list[str], heard: Heard) -> None:
 
 @pytest.mark.own_browser
 @pytest.mark.timeout(900)  # many cases in one browser
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("apart", [pytest.param(False, marks=pytest.mark.thorough), True])
 async def test_a_look_is_the_same_over_both_connections(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:

@@ -10,8 +10,8 @@ from engine.pages.extract import extract_now
 from engine.pages.fetch import OutputFormat, PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import TABS, Making, Pages
+from tests.support.connections import BOTH_CONNECTIONS
 
-BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
 PATIENT = PageOptions(timeout_ms=100_000)
 PROSE = "<p>" + "All of this came with the markup. " * 20 + "</p>"
 
@@ -31,7 +31,7 @@ PLACEHOLDERS = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_what_stands_in_for_a_placeholder_is_waited_for(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
@@ -76,7 +76,7 @@ SLOW_TO_SHOW = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_animations_that_end_are_waited_for(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
@@ -100,7 +100,7 @@ RESTLESS = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_changes_without_end_and_without_more_text_hold_up_no_page(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
@@ -116,7 +116,7 @@ async def test_changes_without_end_and_without_more_text_hold_up_no_page(
                 assert "came with the markup" in page.text
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_page_that_grows_beside_an_animation_is_read_when_it_is_whole(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -132,7 +132,7 @@ async def test_a_page_that_grows_beside_an_animation_is_read_when_it_is_whole(
     assert page.settled
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_an_answer_is_waited_for_beside_an_animation(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -160,7 +160,7 @@ STYLED = (
 SHADOW = "<x-a></x-a><script>document.querySelector('x-a').attachShadow({ mode: 'open' })</script>"
 
 
-@BOTH
+@BOTH_CONNECTIONS
 @pytest.mark.parametrize("more", ["", SHADOW], ids=["plain", "beside a shadow root"])
 async def test_all_outputs_have_what_is_displayed(
     browsing: Making, pages: Pages, direct: bool, more: str
@@ -197,7 +197,7 @@ SEPARATED = (
 )
 
 
-@BOTH
+@BOTH_CONNECTIONS
 @pytest.mark.parametrize("more", ["", SHADOW], ids=["plain", "beside a shadow root"])
 async def test_words_that_styles_separate_are_not_glued_in_markup(
     browsing: Making, pages: Pages, direct: bool, more: str

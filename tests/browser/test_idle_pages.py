@@ -28,6 +28,7 @@ from engine.model.records import Status
 from engine.pages.fetch import Fetched, IdleState, PageOptions
 from engine.sample.site import Answer, Request
 from tests.browser.conftest import TABS, Making, Pages
+from tests.support.connections import BOTH_CONNECTIONS
 from tests.support.engines import opened, until
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
@@ -46,7 +47,6 @@ STEPS = """<div id=root></div><script>
   };
   fetch("/data").then((answer) => answer.text()).then(() => port2.postMessage(0));
 </script>"""
-BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
 
 
 def written(script: str = "") -> str:
@@ -84,7 +84,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_load, "ROOMY_CPU", 2.0)
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
 ) -> None:
@@ -140,7 +140,7 @@ GOES_ON = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 @pytest.mark.parametrize("how", GOES_ON)
 async def test_a_page_that_goes_on_is_not_idle_any_more(
     browsing: Making, pages: Pages, stable_for: Any, direct: bool, how: str
@@ -175,7 +175,7 @@ async def test_a_page_that_loads_more_is_not_idle(browsing: Making, pages: Pages
     assert reported == []
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_page_that_is_given_up_is_over(
     browsing: Making, pages: Pages, stable_for: Any, direct: bool
 ) -> None:
@@ -248,6 +248,7 @@ onload = () => { root.innerHTML = 'shell'; const from = performance.now() + 350;
 </script>"""
 
 
+@pytest.mark.thorough
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("roomy")
 async def test_no_page_lacks_its_data_because_all_of_them_go_on_at_once(home: Path) -> None:

@@ -8,9 +8,9 @@ from engine.browser.page import extraction_options
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Answer, Request
 from tests.browser.conftest import TABS, Making, Pages
+from tests.support.connections import BOTH_CONNECTIONS
 from tests.support.far_limits import FAR_S
 
-BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
 PROSE = "<p>" + "All of this text came with the markup of the page. " * 8 + "</p>"
 SCROLLED = PageOptions(timeout_ms=100_000, scroll=True)
 CLICKED = PageOptions(timeout_ms=100_000, load_more=".more")
@@ -43,7 +43,7 @@ addEventListener("scroll", () => { clearTimeout(timer); timer = setTimeout(async
 
 
 @pytest.mark.usefixtures("patient_looks")
-@BOTH
+@BOTH_CONNECTIONS
 async def test_rows_that_a_scrolled_page_adds_by_a_timer_are_loaded(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
@@ -58,7 +58,7 @@ async def test_rows_that_a_scrolled_page_adds_by_a_timer_are_loaded(
                 assert (page.loads_cut, page.settled) == (False, True)
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_rows_that_a_scrolled_page_adds_by_an_interval_are_loaded(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, direct: bool
 ) -> None:
@@ -96,7 +96,7 @@ CLICKS = {
 
 
 @pytest.mark.usefixtures("patient_looks")
-@BOTH
+@BOTH_CONNECTIONS
 async def test_rows_that_a_click_adds_after_a_while_are_loaded(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
@@ -111,7 +111,7 @@ async def test_rows_that_a_click_adds_after_a_while_are_loaded(
                 assert (page.loads_cut, page.settled) == (False, True)
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_label_that_changes_is_nothing_loaded(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -123,7 +123,7 @@ async def test_a_label_that_changes_is_nothing_loaded(
 
 
 @pytest.mark.usefixtures("patient_looks")
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_button_that_is_disabled_at_first_is_waited_for(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -135,7 +135,7 @@ async def test_a_button_that_is_disabled_at_first_is_waited_for(
 
 
 @pytest.mark.usefixtures("patient_looks")
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_page_without_timers_is_not_looked_at_again(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -169,7 +169,7 @@ FAILURES = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_page_may_have_more_when_a_request_for_it_failed(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
@@ -186,7 +186,7 @@ async def test_a_page_may_have_more_when_a_request_for_it_failed(
                 assert (page.loads, page.loads_cut) == (1, may_have_more)
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_page_that_repeats_its_failed_request_is_complete(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -207,7 +207,7 @@ async def test_a_page_that_repeats_its_failed_request_is_complete(
     assert (page.loads, page.loads_cut) == (3, False)
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_button_that_stays_without_effect_is_no_claim_of_more(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -227,7 +227,7 @@ root.querySelector("button").onclick = ({ target }) => {
 </script>"""
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_button_in_a_shadow_root_is_clicked(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -249,7 +249,7 @@ form.onsubmit = (event) => {{ event.preventDefault();
 </script>"""
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_form_that_a_script_handles_loads_more(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -271,7 +271,7 @@ UNHANDLED = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_no_form_is_sent_to_load_more(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
@@ -302,7 +302,7 @@ document.querySelectorAll("section").forEach((section, k) => {{
 </script>"""
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_each_of_several_lists_is_loaded(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -360,7 +360,7 @@ BOXES = {
 }
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_the_box_with_the_list_is_scrolled(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
@@ -372,7 +372,7 @@ async def test_the_box_with_the_list_is_scrolled(
                 assert (page.loads_cut, page.settled) == (False, True)
 
 
-@BOTH
+@BOTH_CONNECTIONS
 async def test_a_long_page_is_scrolled_although_a_box_in_it_is_longer(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:

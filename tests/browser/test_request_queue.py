@@ -82,7 +82,9 @@ onload = async () => {
 
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize("owner", ["document", "frames[0].document"])
+@pytest.mark.parametrize(
+    "owner", ["document", pytest.param("frames[0].document", marks=pytest.mark.thorough)]
+)
 async def test_pages_wait_for_frames_that_wait_for_a_connection(
     browsing: Making, owner: str, subtests: pytest.Subtests
 ) -> None:

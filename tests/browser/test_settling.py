@@ -13,6 +13,7 @@ from engine.browser.page.request_queue import RequestQueue
 from engine.pages.fetch import IdleState, PageOptions
 from engine.sample.site import Answer
 from tests.browser.conftest import TABS, Making, Pages
+from tests.support.connections import BOTH_CONNECTIONS
 
 PATIENT = PageOptions(timeout_ms=100_000)
 PROSE = "<p>" + "All of this text came with the markup of the page. " * 8 + "</p>"
@@ -217,7 +218,7 @@ def reported_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RequestQueue, "_inform", late)
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 @pytest.mark.parametrize("place", ["/", "/around"])
 async def test_a_new_frame_whose_request_is_reported_late_is_waited_for(
     browsing: Making,
@@ -463,7 +464,7 @@ opening.onsuccess = () => {
 addEventListener('load', () => { root.textContent ||= 'Loading'; });"""
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_a_page_that_reads_its_data_from_its_database_is_waited_for(
     browsing: Making, pages: Pages, direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,6 +486,7 @@ async def test_a_page_that_scripts_wrote_must_be_stable_after_it_read_its_databa
     assert page.render_ms >= 1_600
 
 
+@pytest.mark.thorough
 async def test_a_database_that_is_used_without_end_holds_up_its_page_for_a_while(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -741,7 +743,7 @@ REVEALED["beside a long animation"] = REVEALED["after a fading preloader"] + (
 )
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_text_that_the_markup_hides_until_a_timer_is_due_is_waited_for(
     browsing: Making,
     pages: Pages,
@@ -759,7 +761,7 @@ async def test_text_that_the_markup_hides_until_a_timer_is_due_is_waited_for(
                 assert "Loading" not in page.text
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_text_that_is_shown_in_the_frame_after_a_timer_is_waited_for(
     browsing: Making, pages: Pages, direct: bool
 ) -> None:
@@ -820,7 +822,7 @@ COMPUTING = {
 }
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_a_page_whose_scripts_compute_is_not_at_rest(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:
@@ -834,6 +836,7 @@ async def test_a_page_whose_scripts_compute_is_not_at_rest(
                 assert ("words" in found.text, found.settled) == (True, True)
 
 
+@pytest.mark.thorough
 async def test_scripts_that_compute_for_ever_hold_up_their_page_for_a_while(
     browsing: Making, pages: Pages
 ) -> None:
@@ -847,7 +850,7 @@ async def test_scripts_that_compute_for_ever_hold_up_their_page_for_a_while(
             assert 5_000 <= page.render_ms < 60_000
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_scripts_at_rest_hold_up_no_page(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, direct: bool
 ) -> None:

@@ -11,6 +11,7 @@ from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import open_static
 from engine.sample.site import Answer
 from tests.browser.conftest import Making, Pages
+from tests.support.connections import BOTH_CONNECTIONS
 
 PATIENT = PageOptions(timeout_ms=100_000)
 SHADOW = "<div><template shadowrootmode=open><b>shadow</b> <slot></slot></template>words</div>"
@@ -93,7 +94,7 @@ HOW = {
 
 
 @pytest.mark.timeout(900)  # many cases in one browser
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "playwright"])
+@BOTH_CONNECTIONS
 async def test_a_page_is_read_whatever_the_names_of_its_fields(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
 ) -> None:

@@ -40,7 +40,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.case("R68")
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("engine", ["browser", "static"])
+@pytest.mark.parametrize("engine", [pytest.param("browser", marks=pytest.mark.thorough), "static"])
 def test_huge_pages_take_less_than_100_mb_of_memory(engine: str, tmp_path: Path) -> None:
     heavy = ["/big?mb=60", "/gzip?mb=100", "/line?mb=8"]
     heavy += ["/brotli"] if engine == "browser" else []

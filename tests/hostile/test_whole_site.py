@@ -18,6 +18,7 @@ def _everything_in(folder: Path) -> set[Path]:
     return {place for place in folder.rglob("*") if place.is_file()}
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R61", "R62")
 @pytest.mark.timeout(900)
 async def test_the_hostile_site_is_crawled_to_its_end_and_reaches_nothing_else(

@@ -66,6 +66,7 @@ def cookie_place() -> CookiePlace:
     return made
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R91")
 async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
     home: Path, cookie_place: CookiePlace, browser: Running, monkeypatch: pytest.MonkeyPatch
@@ -240,7 +241,9 @@ async def test_a_hanging_page_has_two_attempts(
 
 
 @pytest.mark.case("R93")
-@pytest.mark.parametrize("connection", ["playwright", "direct"])
+@pytest.mark.parametrize(
+    "connection", [pytest.param("playwright", marks=pytest.mark.thorough), "direct"]
+)
 async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_are_kept(
     home: Path,
     place: Place,
@@ -350,6 +353,7 @@ HOLDING = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R93")
 async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page(
     home: Path, browser: Running, subtests: pytest.Subtests
@@ -432,6 +436,7 @@ def hinting(names: tuple[str, ...], hinted: list[str]) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R93")
 async def test_a_server_that_sends_interim_heads_without_end_costs_no_page_beside_it(
     home: Path, browser: Running, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from tests.support.far_limits import FAR_S
 from tests.support.serving import served
 from tests.work.test_page_facts import page_of
 
+pytestmark = pytest.mark.usefixtures("kept_browser")
 EVERYTHING = "a, button, [onclick], [data-to]"
 # An application without a single link. Each route is behind another kind of click.
 APP = """<!doctype html><html><head><title>App</title></head><body><nav></nav><main></main>
@@ -266,6 +267,7 @@ async def test_clicks_end_when_the_page_does_not_open_again(home: Path, second: 
     assert (page["clicks"], page["clicks_cut"]) == (1, True)
 
 
+@pytest.mark.thorough
 async def test_the_delay_lies_between_two_loads_of_a_clicked_page(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +297,7 @@ async def test_the_delay_lies_between_two_loads_of_a_clicked_page(
 BUSY = """<button onclick="for (;;);">busy</button><button>next</button><p>here</p>"""
 
 
+@pytest.mark.thorough
 async def test_a_page_that_a_click_hangs_is_kept(home: Path) -> None:
     page = await clicked(home, Site({"/": BUSY}), timeout_ms=10_000)
     assert page["clicks_cut"] is True
@@ -371,6 +374,7 @@ async def test_links_are_not_clicked_and_a_known_address_is_listed_once(home: Pa
     assert site.opened("/posted") == 0
 
 
+@pytest.mark.thorough
 async def test_a_page_that_hides_its_navigations_is_not_left_either(
     home: Path, refused_soon: None
 ) -> None:
@@ -451,6 +455,7 @@ POSTS = """<button onclick="setInterval(() => fetch('/posted', { method: 'POST' 
 <button onclick="setInterval(() => fetch('/posted', { method: 'POST' }), 5)">c</button>"""
 
 
+@pytest.mark.thorough
 async def test_nothing_is_sent_while_a_clicked_page_is_left(home: Path) -> None:
     site = Site({"/": POSTS})
     page = await clicked(home, site, timeout_ms=10_000)  # the last click takes what is left

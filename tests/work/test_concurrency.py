@@ -140,7 +140,12 @@ async def changes_of(engine: Engine, record: TaskRecord) -> list[ConcurrencyChan
 
 
 @pytest.mark.parametrize(
-    ("engine_name", "refusal"), [("static", b"later"), ("browser", b"later"), ("browser", b"")]
+    ("engine_name", "refusal"),
+    [
+        ("static", b"later"),
+        pytest.param("browser", b"later", marks=pytest.mark.thorough),
+        pytest.param("browser", b"", marks=pytest.mark.thorough),
+    ],
 )
 async def test_a_site_that_refuses_more_sees_few_refusals_and_loses_no_page(
     home: Path, limited: tuple[SlowSite, str], turns: Turns, engine_name: str, refusal: bytes

@@ -124,7 +124,7 @@ async def crawled(site: Unsteady, ctx: MemoryContext | None = None, **more: Any)
         await session.aclose()
 
 
-@pytest.mark.parametrize("engine", ["static", "browser"])
+@pytest.mark.parametrize("engine", ["static", pytest.param("browser", marks=pytest.mark.thorough)])
 async def test_of_a_site_whose_first_answers_fail_no_page_is_lost(engine: str) -> None:
     async with Unsteady(some_trouble()) as site:
         # The silent page takes all of it; a browser that stands still takes a part.
