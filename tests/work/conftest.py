@@ -8,5 +8,5 @@ from tests.support.far_limits import be_patient
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def patience(monkeypatch: pytest.MonkeyPatch, kept_browser: object) -> None:
     be_patient(monkeypatch)

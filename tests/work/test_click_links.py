@@ -26,7 +26,6 @@ from tests.support.far_limits import FAR_S
 from tests.support.serving import served
 from tests.work.test_page_facts import page_of
 
-pytestmark = pytest.mark.usefixtures("kept_browser")
 EVERYTHING = "a, button, [onclick], [data-to]"
 # An application without a single link. Each route is behind another kind of click.
 APP = """<!doctype html><html><head><title>App</title></head><body><nav></nav><main></main>
