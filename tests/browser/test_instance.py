@@ -140,3 +140,20 @@ async def test_a_slow_close_delays_no_other(site: Any, monkeypatch: pytest.Monke
                 await asyncio.sleep(0.02)
         assert stays.alive
         assert await page.evaluate("1 + 1") == 2
+
+
+@pytest.mark.parametrize("how", ["closed", "dropped"])
+async def test_a_call_in_progress_ends_with_its_instance(site: Any, how: str) -> None:
+    """Playwright never answers what it asked of a page that closes meanwhile."""
+    async with opened(site) as (_, instance):
+
+        async def ask() -> None:
+            async with instance.within(10 * FAR_S):
+                await asyncio.Event().wait()
+
+        asking = asyncio.create_task(ask())
+        await asyncio.sleep(0)
+        await (instance.close() if how == "closed" else instance.context.close())
+        with pytest.raises(TimeoutError):
+            await asking
+        assert not instance.alive

@@ -103,16 +103,16 @@ async def _send_all(count: Count, home: Path, number: int) -> None:
         count.misses.append(f"the server is gone ({server.returncode})")
     server.stdin.close()
     try:
-        async with asyncio.timeout(20):
-            code = await server.wait()
-        if code:
-            count.misses.append(f"the server ended with {code}")
+        async with asyncio.timeout(ANSWER_S):
+            await server.wait()
     except TimeoutError:
         count.misses.append("the server did not end with its input")
         server.kill()
     await reading
-    if b"Traceback" in (said := await heard):
-        count.misses.append(f"a traceback: {said[-600:].decode(errors='replace')}")
+    said = await heard
+    if server.returncode or b"Traceback" in said:
+        end = said[-600:].decode(errors="replace")
+        count.misses.append(f"the server ended with {server.returncode}: {end}")
 
 
 async def _read(

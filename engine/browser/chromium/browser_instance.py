@@ -19,7 +19,7 @@ from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.browser.chromium.cookie_jar import hear_cookies
-from engine.browser.chromium.launch import Chromium
+from engine.browser.chromium.launch import Chromium, end_waits
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.chromium.user_agent import present
 from engine.browser.page.failures import PageTooHeavy
@@ -254,6 +254,7 @@ class Instance:
         self._ours = 0  # number of pages that `new_page` is opening
         self._closing: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._waits: set[asyncio.Timeout] = set()  # calls of a closed context have no answer
         self.crash: PageError | None = None  # the crash of one of its pages since `clear`
         context.on("close", self._on_gone)
         context.on("page", self._on_page)
@@ -357,9 +358,13 @@ class Instance:
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
-        """Bound a wait: `TimeoutError` after `limit_s` seconds, or as soon as the browser dies."""
-        async with self.chromium.within(limit_s):
-            yield
+        """Bound a wait: `TimeoutError` after `limit_s` s, or when the instance closes or dies."""
+        async with self.chromium.within(limit_s) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
 
     async def cookies(self, limit_s: float) -> list[dict[str, Any]]:
         """Read the context's cookies.
@@ -379,7 +384,7 @@ class Instance:
         The call waits for 2 s at most. A longer closing continues in the background, and after 10 s
         its browser is ended.
         """
-        self.gone.set()
+        self._on_gone()
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -440,8 +445,9 @@ class Instance:
         if not self.options.asks_person:
             await self.dialogs.answer(dialog)
 
-    def _on_gone(self, _: object) -> None:
+    def _on_gone(self, _: object = None) -> None:
         self.gone.set()
+        end_waits(self._waits)
 
     def _on_crash(self, page: Page) -> None:
         """Close a crashed tab, which cannot load anything; keep it visible to a person."""

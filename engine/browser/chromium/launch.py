@@ -200,7 +200,7 @@ class Chromium:
         return len(self._waits) != 1 or len(self.browser.contexts) != 1
 
     @asynccontextmanager
-    async def within(self, limit_s: float) -> AsyncIterator[None]:
+    async def within(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
         """Bound a wait for this browser: `TimeoutError` after `limit_s`, or when it dies.
 
         A call in progress when the browser dies may never be answered.
@@ -208,14 +208,12 @@ class Chromium:
         async with asyncio.timeout(limit_s) as wait:
             self._waits.add(wait)
             try:
-                yield
+                yield wait
             finally:
                 self._waits.discard(wait)
 
     def _on_disconnected(self) -> None:
-        for wait in self._waits:
-            if not wait.expired():
-                wait.reschedule(asyncio.get_running_loop().time())
+        end_waits(self._waits)
 
     def see_to(self, work: Coroutine[Any, Any, None]) -> None:
         """Run small work in the background; it must end when the browser ends."""
@@ -323,6 +321,14 @@ class Chromium:
     async def calm(self) -> bool:
         """End the busiest page, which would keep using CPU; return whether one was ended."""
         return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
+
+
+def end_waits(waits: Iterable[asyncio.Timeout]) -> None:
+    """Let waits for calls that may never be answered time out now."""
+    now = asyncio.get_running_loop().time()
+    for wait in waits:
+        if not wait.expired():
+            wait.reschedule(now)
 
 
 async def launch(
