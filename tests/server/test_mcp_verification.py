@@ -16,7 +16,10 @@ LIVE = ("PENDING", "RUNNING")
 FAST = {"delay_ms": 0, "respect_robots": False, "max_depth": 100}
 
 # Each way, and each handshake on a connection that stays and on one of requests alone.
-WAYS = (("memory", "legacy"), ("stdio", "auto"), ("serve", "legacy"), ("serve", "auto"))
+WAYS = (
+    *(("memory", "legacy"), ("stdio", "auto"), ("serve", "auto")),
+    pytest.param("serve", "legacy", marks=pytest.mark.thorough),
+)
 pytestmark = pytest.mark.parametrize(("side", "mode"), WAYS)
 
 

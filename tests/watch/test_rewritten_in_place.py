@@ -30,7 +30,9 @@ async def views_of(engine: Engine, number: int, seen: list[TaskView]) -> None:
             seen += [view for view in batch.views if view.task_id == task_id(number)]
 
 
-@pytest.mark.parametrize("status", ["RUNNING", "COMPLETED"])
+@pytest.mark.parametrize(
+    "status", ["RUNNING", pytest.param("COMPLETED", marks=pytest.mark.thorough)]
+)
 async def test_a_list_keeps_the_last_good_value(
     tmp_path: Path, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

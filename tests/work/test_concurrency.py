@@ -169,7 +169,7 @@ async def test_a_site_that_refuses_more_sees_few_refusals_and_loses_no_page(
         assert turns.early(site) == []
 
 
-@pytest.mark.parametrize("is_date", [False, True])
+@pytest.mark.parametrize("is_date", [pytest.param(False, marks=pytest.mark.thorough), True])
 async def test_a_host_is_not_asked_again_before_the_time_that_it_names(
     home: Path, limited: tuple[SlowSite, str], turns: Turns, is_date: bool
 ) -> None:
