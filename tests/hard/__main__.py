@@ -39,9 +39,7 @@ def takes(name: str, option: str) -> bool:
 def run(words: Sequence[str]) -> int:
     asked = argparse.ArgumentParser("dev hard", description="Rigs that try to break the program.")
     asked.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(rigs())}")
-    asked.add_argument(
-        "--short", action="store_true", help="the form that ./dev test --thorough runs"
-    )
+    asked.add_argument("--short", action="store_true", help="the form of ./dev test --thorough")
     asked.add_argument("--only", metavar="PART,...", help="some parts of one rig, where it has any")
     asked.add_argument("--rounds", type=int, metavar="N", help="how often, where a rig repeats")
     given = asked.parse_args(words)
