@@ -155,6 +155,7 @@ def _size(given: str | None, problems: list[Problem]) -> int | None:
 
 
 _REMOVAL_PREFIX: Final = ".pruned-"
+_TRASH_TRIES: Final = 4  # a new trash has up to three folders, each of which may be made meanwhile
 _NAME = re.compile(rf"{re.escape(_REMOVAL_PREFIX)}[0-9a-f]{{16}}-[0-9a-f]{{8}}", re.ASCII)
 
 
@@ -164,14 +165,25 @@ def to_trash(root: Path, task_id: str) -> None:
     Raises:
         NoTrash: there is none, or it does not take the folder.
     """
-    from send2trash import send2trash
-
-    place = root / task_id
     try:
-        send2trash(os.fspath(place))
+        _send(os.fspath(root / task_id))
     except OSError as error:
         reason = (error.strerror or str(error) or "there is no trash here").rstrip(".")
         raise NoTrash(task_id=task_id, reason=reason) from error
+
+
+def _send(place: str) -> None:
+    """Move a folder to the trash, whose own folders another thread may be making right now."""
+    from send2trash import send2trash
+
+    for tries_left in reversed(range(_TRASH_TRIES)):
+        try:
+            send2trash(place)
+        except FileExistsError:  # send2trash looks first and then makes it; nothing was moved
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def delete_for_good(root: Path, task_id: str) -> None:

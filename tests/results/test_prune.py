@@ -223,6 +223,22 @@ def test_one_tasks_trouble_is_not_the_next_ones(ledger, crawled, trash, monkeypa
     assert (ledger.root / first / "meta.json").exists()
 
 
+def test_a_trash_that_another_program_makes_at_the_same_moment_takes_the_task(
+    ledger, crawled, trash, monkeypatch
+) -> None:
+    task_id = crawled(page(1))
+    made = os.makedirs
+
+    def beaten(folder, *mode, **more):
+        made(folder, *mode, **more)
+        made(folder, *mode, **more)  # ours comes second, and is refused
+
+    monkeypatch.setattr(os, "makedirs", beaten)
+    done = prune(ledger, preview(ledger, ALL, later()), now_ms=later)
+    assert (ids(done.gone), done.refused) == ([task_id], ())
+    assert os.listdir(trash) == [task_id]
+
+
 def test_a_system_without_a_trash_asks_for_delete(ledger, crawled, trash, monkeypatch) -> None:
     task_id = crawled(page(1))
     trash.parent.parent.write_text("a file where the trash would be")
