@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QHideEvent,
@@ -126,6 +126,7 @@ class RelatedLinks(QWidget):
 
 
 MOST_BUTTONS = 2
+_SIDE_BY_SIDE, _STACKED = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
 
 
 class StateActions(QWidget):
@@ -134,14 +135,21 @@ class StateActions(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.buttons: dict[QAction, QPushButton] = {}
-        self._row = arrange(QHBoxLayout(self), 1, margins=0)
+        self._row = arrange(QBoxLayout(_SIDE_BY_SIDE, self), margins=0)
         self.hide()
+
+    def fit(self, room: int) -> None:
+        """Put the buttons side by side where `room` (pixels) suffices, else below each other."""
+        shown = [one for one in self.buttons.values() if one.isVisibleTo(self)]
+        gaps = self._row.spacing() * (len(shown) - 1)
+        wide = sum(one.sizeHint().width() for one in shown) + gaps
+        self._row.setDirection(_SIDE_BY_SIDE if wide <= room else _STACKED)
 
     def offer(self, actions: Iterable[QAction]) -> None:
         """Show buttons for these actions, most urgent first, while they are suggested."""
         for action in actions:
             self.buttons[action] = button = QPushButton(self)
-            self._row.insertWidget(len(self.buttons) - 1, button)
+            self._row.addWidget(button)
             lead(button, 1.0, bold=True)
             button.clicked.connect(action.trigger)
             action.changed.connect(self._show)
@@ -316,7 +324,7 @@ def can_be_marked(label: QLabel) -> None:
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
 LEAST_CHARS = 110  # room in which facts and arguments stand side by side
-_SIDE_BY_SIDE, _STACKED = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
+LEAST_REASON = 40  # characters of the reason that have room beside the buttons
 MOST_WAITS = 3  # hosts; the events have all
 
 
@@ -371,10 +379,12 @@ class Overview(QScrollArea):
         args = arrange(QHBoxLayout(), self._args_title, self._duplicate, 1)
         beside = arrange(QVBoxLayout(), self.picture, args, self._args, 1, spacing=10)
         self._columns = arrange(QBoxLayout(_SIDE_BY_SIDE), (said, 3), (beside, 2), spacing=16)
-        head = arrange(QHBoxLayout(), (self._why, 1), self.state_actions)
-        parts = (head, self.target, self.band, self._columns)
+        buttons = (self.state_actions, 0, Qt.AlignmentFlag.AlignLeft)
+        self._head = arrange(QBoxLayout(_SIDE_BY_SIDE), (self._why, 1), buttons)
+        parts = (self._head, self.target, self.band, self._columns)
         arrange(QVBoxLayout(sheet), *parts, 1, margins=EDGES, spacing=8)
         self.setWidget(sheet)
+        sheet.installEventFilter(self)
         self.picture.hide()
         self._duplicate.hide()
 
@@ -456,10 +466,25 @@ class Overview(QScrollArea):
         return self._why.text()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the arguments beside the facts where there is room, else below."""
         super().resizeEvent(event)
-        chars = self.viewport().width() / self.fontMetrics().averageCharWidth()
+        self._stack()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow other buttons, texts and letters of the sheet."""
+        if event.type() == QEvent.Type.LayoutRequest and watched is self.widget():
+            self._stack()
+        return super().eventFilter(watched, event)
+
+    def _stack(self) -> None:
+        """Put buttons beside the reason and arguments beside facts where there is room."""
+        wide = self.viewport().width()
+        chars = wide / self.fontMetrics().averageCharWidth()
         self._columns.setDirection(_SIDE_BY_SIDE if chars >= LEAST_CHARS else _STACKED)
+        room = wide - EDGES[0] - EDGES[2]
+        self.state_actions.fit(room)
+        least = LEAST_REASON * self._why.fontMetrics().averageCharWidth()
+        beside = room - self.state_actions.sizeHint().width() - self._head.spacing() >= least
+        self._head.setDirection(_SIDE_BY_SIDE if beside else _STACKED)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

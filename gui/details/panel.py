@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QPushButton,
-    QSizePolicy,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -44,8 +43,8 @@ from gui.details.overview import Overview
 from gui.details.page_tab import has_page
 from gui.engine_link.task_events import EventPart
 from gui.style.accessibility import Region
-from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
-from gui.style.widgets import LinkButton, Tabs, arrange, centre
+from gui.style.theme import PlainLabel, heading, lead, plain_label, tone
+from gui.style.widgets import ElidedLabel, LinkButton, Tabs, arrange, centre
 from gui.tasks.cell_painting import sign
 
 # Tabs after Overview and Events, from left to right.
@@ -160,6 +159,7 @@ TABS: tuple[TabKind, ...] = (
 
 
 _HEAD_CHARS = 120
+_LEAST_NAME, _LEAST_STATE = 14, 8  # characters with room at all times
 _LEAST = 235  # pixels; one height for all tabs, so that they do not move under the pointer
 _FIRST = ("overview", "events")
 
@@ -423,9 +423,9 @@ class _Head(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._task_id = ""
-        self._name: PlainLabel = heading("", self, grow=1.05)
-        self._state = TonedLabel("", "muted", self)
-        self._name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._name = ElidedLabel("", self, least=_LEAST_NAME)
+        lead(self._name, 1.05, bold=True)
+        self._state = ElidedLabel("muted", self, least=_LEAST_STATE)
         self._copy = QPushButton(words.say("details.copy_id"), self)
         self.folder = QPushButton(words.say("details.open_folder"), self)
         self._copy.clicked.connect(self._copy_id)

@@ -21,16 +21,19 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from engine.model.records import Health
+from gui.details.panel import Details
 from gui.filters.facet_tree import FacetTree
 from gui.settings.settings_dialog import SettingsDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
+from tests.gui.task_views import a_view
 from tests.gui.windows import dialog_of, opened
 from tests.support.engines import until
 
 COMMAND_LINE = "On the command line"
+SOON_S = 20.0  # for what a layout alone decides
 
 
 @asynccontextmanager
@@ -138,6 +141,47 @@ async def test_all_firm_columns_are_in_sight_in_a_small_window_with_large_letter
         await until(lambda: session.window.sidebar.width() > 250)
         await until(lambda: table.header().length() == table.viewport().width())
         assert not table.horizontalScrollBar().maximum()
+
+
+@pytest.mark.parametrize("percent", [100, 150, 200])
+async def test_reason_buttons_and_name_of_a_task_have_room_in_a_small_window(
+    tmp_path: Path, percent: int
+) -> None:
+    folder = put_task(tmp_path / "home", 1, status="RUNNING")
+    async with with_letters(tmp_path, percent, 900) as session:
+        window = session.window
+        window.table.select_ids([folder.name])
+        overview, name = window.details.overview, window.details._head._name
+        await until(lambda: len(buttons_of(session)) == 2, SOON_S)
+
+        def fits() -> bool:
+            reason, metrics = overview._why, overview._why.fontMetrics()
+            whole = [one.width() >= one.sizeHint().width() for one in buttons_of(session)]
+            return (
+                reason.width() >= metrics.averageCharWidth() * 30
+                and all(whole)
+                and not overview.horizontalScrollBar().maximum()
+                and name.width() >= name.fontMetrics().averageCharWidth() * 12
+            )
+
+        await until(fits, SOON_S)
+
+
+def test_the_head_of_a_small_pane_elides_the_state_before_the_name_is_gone(qtbot: QtBot) -> None:
+    details = Details()
+    qtbot.addWidget(details)
+    details.show_view(a_view(1, "RUNNING", foreign=True, done=12_000, total=100_000))
+    name, state = details._head._name, details._head._state
+    details.resize(details.minimumSizeHint().width(), 400)
+    details.show()
+    qtbot.waitUntil(lambda: state.width() < state.sizeHint().width())
+    assert name.width() >= 12 * name.fontMetrics().averageCharWidth()
+    assert state.text() in state.toolTip()
+
+
+def buttons_of(session: Session) -> list[QPushButton]:
+    buttons = session.window.details.overview.state_actions.buttons.values()
+    return [one for one in buttons if one.isVisible()]
 
 
 async def test_the_cards_of_the_kinds_have_room_for_their_names(
