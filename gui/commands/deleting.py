@@ -130,6 +130,7 @@ class Deleting(QObject):
             return
         self._ctx.table.move_on_after(self._leaving)
         self._ctx.model.drop_many(self._leaving)
+        self._ctx.scope.refresh()
         words = (
             self.tr("1 task goes to the trash.")
             if number == 1

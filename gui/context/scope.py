@@ -145,7 +145,12 @@ class Scope(QObject):
             changed = bool(batch.views or batch.gone)
         else:
             changed = bool(self._names) and batch.tells_of(self._names)
-        if not changed or self._again.is_pending:
+        if changed:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Evaluate the tasks again, also after a change of the list that no batch reports."""
+        if self._again.is_pending:
             return
         if len(self) <= _AT_ONCE:
             self._judge_anew()

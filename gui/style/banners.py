@@ -132,8 +132,14 @@ class Card(QWidget):
         self._detail.show_text(display(detail, SENTENCE_CHARS))
         self._detail.setVisible(bool(detail))
 
+    @property
+    def first_choice(self) -> QWidget:
+        """The first button, or the card without any."""
+        return self._ways[0] if self._ways else self
+
     def show_choices(self, choices: tuple[Choice, ...]) -> None:
-        """Replace the buttons; Enter presses the first one."""
+        """Replace the buttons; Enter presses the first one, which keeps a focus of the old ones."""
+        held = self.window().focusWidget() in self._ways
         for old in self._ways:
             old.hide()
             old.deleteLater()
@@ -149,6 +155,8 @@ class Card(QWidget):
             self._default = self._default or button
         self._ways = tuple(buttons)
         self._place()
+        if held:
+            self.first_choice.setFocus()
 
     def _place(self) -> None:
         """Place the buttons in rows that fit into a small window; no text is cut off."""

@@ -196,8 +196,17 @@ class ListArea(QWidget):
         else:
             page = self._empty
         self._say(page)
-        self._stack.setCurrentWidget(page)
+        self._show_page(page)
         self.populated.emit(page not in (self._empty, self._broken))
+
+    def _show_page(self, page: QWidget) -> None:
+        """Show `page`, which gets the focus that the last page had."""
+        last, held = self._stack.currentWidget(), self.window().focusWidget()
+        self._stack.setCurrentWidget(page)
+        if last is None or held is None or last is page:
+            return
+        if last is held or last.isAncestorOf(held):  # Qt would take any next widget of the window
+            (page.first_choice if isinstance(page, Card) else page).setFocus()
 
     def _say(self, page: QWidget) -> None:
         """Set the text of `page`, if it has any."""

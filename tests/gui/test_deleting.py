@@ -74,6 +74,28 @@ async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home
     assert (home / "tasks" / ids[0]).exists()
 
 
+async def test_a_list_emptied_by_del_says_nothing_of_the_deleted_tasks_and_undo_refocuses_it(
+    home: Path,
+) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window = session.window
+        window.filter_bar.set_text(f"id:{ids[0]} OR id:{ids[1]}")
+        await until(lambda: window.model.rowCount() == 2)
+        window.table.setFocus()
+        window.table.selectAll()
+        assert window.scope.counts.ended == 2
+        QTest.keyClick(window.table, Qt.Key.Key_Delete)
+        assert window.area.state == "unmatched"
+        assert window.scope.counts.ended == 0
+        await until(lambda: not window.details.isVisible())
+        assert window.area.isAncestorOf(window.focusWidget())
+        window.acts["undo"].trigger()
+        assert window.area.state == "table"
+        assert window.focusWidget() is window.table
+        assert set(window.table.selected_ids()) == set(ids[:2])
+
+
 async def test_deleted_tasks_are_in_the_trash_after_closing(home: Path, trash: Path) -> None:
     ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
