@@ -247,7 +247,8 @@ def row_of(view: TaskView) -> dict[str, Any]:
 
 def _times(record: TaskRecord) -> Mapping[str, Any]:
     began, until = moment(record.started_at), worked_until(record)
-    lasted = None if began is None or until is None else round(until - began)
+    # OpenChrome's orphans were last active before they started: 0, as the window shows it.
+    lasted = None if began is None or until is None else max(0, round(until - began))
     return {
         "created_at": iso(record.created_at),
         "started_at": iso(record.started_at),

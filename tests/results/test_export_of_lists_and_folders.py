@@ -58,6 +58,22 @@ async def test_a_row_of_the_list_holds_no_formula_and_no_secret(ledger, tmp_path
     assert (second["status"], second["error"]) == ("unreadable", "not valid JSON")
 
 
+async def test_no_task_of_a_list_took_less_than_no_time(ledger, tmp_path) -> None:
+    orphan = TaskRecord(
+        "c" * 16,
+        "crawl",
+        "FAILED",
+        created_at=1_780_000_000_000,
+        last_activity_at=1_780_000_000_000,
+        started_at=1_780_000_000_019,
+        ended_at=1_780_000_060_000,
+        error=ErrorInfo("orphaned: process 7 is gone", "orphaned"),
+    )
+    await written(ledger, [TaskView(orphan)], "jsonl", tmp_path / "list.jsonl")
+    (row,) = map(json.loads, (tmp_path / "list.jsonl").read_text().splitlines())
+    assert row["duration_ms"] == 0
+
+
 async def test_a_list_does_not_replace_a_file_unless_told(ledger, tmp_path) -> None:
     place = tmp_path / "list.csv"
     place.write_text("mine")
