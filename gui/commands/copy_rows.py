@@ -82,7 +82,7 @@ def _line(columns: Sequence[Column], row: Row, now_ms: float) -> str:
     A cell that a spreadsheet would read as a formula gets an apostrophe, and control characters are
     escaped, because addresses and titles are untrusted.
     """
-    return "\t".join(clipboard_cell(column.text(row, now_ms)) for column in columns)
+    return "\t".join(clipboard_cell(column.copied(row, now_ms)) for column in columns)
 
 
 def add_link_action(ctx: WindowContext) -> None:

@@ -237,7 +237,7 @@ def ended(row: Row, now_ms: float) -> str:
     return _clock(ended_at(row), now_ms)
 
 
-def _clock(at_ms: float | None, now_ms: float) -> str:
+def _clock(at_ms: float | None, now_ms: float | None) -> str:
     return "" if at_ms is None else words.clock(at_ms, now_ms)
 
 
@@ -283,6 +283,9 @@ def owner(row: Row, _now_ms: float) -> str:
     return "" if record_of(row).pid is None else words.owner(row.view)
 
 
+_TIMES = {"started": started_at, "ended": ended_at}
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """Title, width, text, sort value and painting of one column.
@@ -322,6 +325,11 @@ class Column:
         """The title for screen readers and menus, where an icon alone has no meaning."""
         key = f"column.{self.key}.long"
         return words.say(key) if key in ENGLISH else self.title
+
+    def copied(self, row: Row, now_ms: float) -> str:
+        """Return the text for another program, where a time without a date is of no use later."""
+        at = _TIMES.get(self.key)
+        return self.text(row, now_ms) if at is None else _clock(at(row), None)
 
     @property
     def vocabulary(self) -> list[str]:

@@ -263,6 +263,17 @@ async def test_the_order_is_chosen_by_keyboard_key_after_key(home: Path) -> None
         assert window.model.sort_keys == (("status", False), ("age", False))
 
 
+async def test_copied_times_of_today_have_their_date(home: Path) -> None:
+    async with opened(home) as session:
+        window, now_ms = session.window, time.time() * 1000
+        window.model.put_many([a_view(77, age=NOW - now_ms)])
+        window.table.select_ids([task_id(77)])
+        window.acts["copy_rows"].trigger()
+        titles, row = (one.split("\t") for one in QApplication.clipboard().text().split("\n"))
+        today = time.strftime("%Y-%m-%d ", time.localtime(now_ms / 1000))
+        assert row[titles.index("Started")].startswith(today)
+
+
 async def test_many_rows_are_copied_while_the_window_goes_on(home: Path) -> None:
     async with opened(home) as session:
         patient(session)
