@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject
@@ -21,7 +22,16 @@ from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import is_orphan, moment
 from engine.service.engine import Engine
 from engine.service.feed import Batch
-from engine.service.rerun import STARTING, Asked, Chance, Remainder, Repeats, known, repeats
+from engine.service.rerun import (
+    STARTING,
+    Asked,
+    CannotRepeat,
+    Chance,
+    Remainder,
+    Repeats,
+    known,
+    repeats,
+)
 from engine.service.resuming import (
     ResumeFate,
     ResumePlan,
@@ -346,6 +356,7 @@ class Retrying(QObject):
         self._bridge.ask(
             lambda _: self._bridge.remainder(task_id, page),
             lambda found: self._decide(found, page),
+            partial(self._begin_by_hand, task_id),
             name="look at failed",
         )
 
@@ -374,6 +385,20 @@ class Retrying(QObject):
         else:
             dialog.add_button("keep", self.tr("Close"), default=True)
         dialog.open_for(start=lambda: self._start(found, page))
+
+    def _begin_by_hand(self, task_id: str, error: EngineError) -> None:
+        """Open the form of a task whose request is incomplete; show any other error."""
+        view = self._ctx.model.view_of(task_id)
+        entry = view.entry if view is not None else None
+        if not isinstance(error, CannotRepeat) or not isinstance(entry, TaskRecord):
+            self._bridge.failed.emit(error)
+            return
+        note = self.tr(
+            "Only a part of its request is known, so that what failed cannot be tried again on "
+            "its own. This starts all of it again: add what is missing."
+        )
+        parent = None if ledger_label(task_id) else task_id  # A parent must be in the same ledger
+        self._requests.starting.open(known(entry), parent, note=note)
 
     def _complete_by_hand(self, task_id: str, request: Asked) -> None:
         note = self.tr(

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel
 
 from engine.archive.task_archive import FILE_PATH
 from engine.model.redact import MARK
@@ -226,6 +226,21 @@ async def test_commands_that_lack_what_was_typed_are_shown_to_be_completed(home:
         assert asked.args["commands"][1]["args"] == kept
         assert not dialog.start.isEnabled()
         assert "Type the value of field." in dialog.start.toolTip()
+
+
+async def test_a_failed_crawl_of_another_program_is_tried_again_with_a_form(home: Path) -> None:
+    folder = put_task(home, 1, status="FAILED", error={"code": "E", "message": "no answer"})
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        session.window.acts["retry_failed"].trigger()
+        await settled(lambda: isinstance(session.window.requests.starting._dialog, StartDialog))
+        dialog = session.window.requests.starting._dialog
+        assert isinstance(dialog, StartDialog)
+        assert dialog.form["url"].value == "http://site.test/"
+        said = [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
+        assert any("This starts all of it again" in one for one in said), said
+        assert session.window.model.view_of(folder.name) is not None
+        dialog.reject()
 
 
 async def test_escape_starts_nothing(home: Path) -> None:
