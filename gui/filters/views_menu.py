@@ -275,7 +275,8 @@ class Views(QObject):
         ctx.ledgers.renamed.connect(self.saved.rename_ledger)
         self._counting = Counting(ctx.model, self)
         self._missed = False
-        self._soon = Throttle(self, _COUNT_MS, self._count)
+        # Measured from the last count, so that a change after a pause is counted at once.
+        self._soon = Throttle(self, _COUNT_MS, self._count, leading=True)
         self._ageing = QTimer(self, interval=_AGEING_MS)
         self._ageing.timeout.connect(self._soon.request)
         self._ageing.start()

@@ -20,7 +20,7 @@ from gui.filters.filter_bar import FilterBox, FilterHelp
 from gui.filters.views_menu import SavedView, SaveView, Views, own_key
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
-from tests.gui.windows import app, opened, until
+from tests.gui.windows import app, heard, opened, until
 
 ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier
 NONE = Qt.KeyboardModifier.NoModifier
@@ -420,6 +420,18 @@ async def test_a_view_that_is_saved_while_views_are_counted_is_counted_too(tasks
         key = VIEW + views.saved.own[0].key
         spoken = Qt.ItemDataRole.AccessibleTextRole
         await soon(lambda: item_of(session.window, key).data(0, spoken))
+
+
+async def test_views_are_counted_at_once_when_the_last_count_was_long_ago(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        (views,) = session.window.findChildren(Views)
+        await soon(lambda: not views._counting.is_busy and not views._soon.is_pending)
+        views._soon.interval_ms = 600_000  # as after a count of very many tasks
+        views._soon._ran_at -= 601
+        counted = heard(views._counting.done)
+        session.window.model.drop_many(session.window.model.ids)
+        async with asyncio.timeout(10):
+            await counted
 
 
 async def test_suspend_delays_no_count(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
