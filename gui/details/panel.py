@@ -10,9 +10,11 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
+    QFrame,
     QGridLayout,
     QHBoxLayout,
     QPushButton,
+    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -532,7 +534,7 @@ MOST_PICKED = 2000
 HELP, ATTENTION = "needs_help", "attention"  # The state of a task run, and its look
 
 
-class Several(QWidget):
+class Several(QScrollArea):
     """One line for each state of the selected tasks, with a button that selects only those."""
 
     def __init__(self, ctx: WindowContext, details: Details) -> None:
@@ -540,13 +542,16 @@ class Several(QWidget):
         self._details = details
         self._ctx, self._scope = ctx, ctx.scope
         self.setVisible(False)
-        self._title = heading("", self, grow=1.05)
-        self._can = plain_label("", self, tone="muted", wrap=True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        sheet = QWidget(self)
+        self._title = heading("", sheet, grow=1.05)
+        self._can = plain_label("", sheet, tone="muted", wrap=True)
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(10)
         self._grid.setVerticalSpacing(2)
         self._lines: dict[str, _Line] = {}
-        column = QVBoxLayout(self)
+        column = QVBoxLayout(sheet)
         column.setContentsMargins(12, 10, 12, 10)
         column.setSpacing(8)
         column.addWidget(self._title)
@@ -554,6 +559,7 @@ class Several(QWidget):
         column.addWidget(self._can)
         column.addStretch()
         self._grid.setColumnStretch(4, 1)
+        self.setWidget(sheet)
         self._scope.changed.connect(self._show)
 
     def _show(self) -> None:
@@ -562,6 +568,7 @@ class Several(QWidget):
             return
         counts = self._scope.counts
         self._title.show_text(self._scope.describes())
+        self.setAccessibleName(self._scope.describes())
         for place, (name, number) in enumerate(_numbers(counts)):
             if number and name not in self._lines:
                 line = self._lines[name] = _Line(name, self._grid, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,16 +13,18 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QLabel,
     QListWidget,
     QPushButton,
     QSplitterHandle,
     QToolButton,
     QTreeWidget,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from engine.model.records import Health
-from gui.details.panel import Details
+from gui.details.panel import Details, Several
 from gui.filters.facet_tree import FacetTree
 from gui.settings.settings_dialog import SettingsDialog
 from gui.start.start_dialog import StartDialog
@@ -29,7 +32,7 @@ from gui.startup.session import Session
 from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import a_view
-from tests.gui.windows import dialog_of, opened
+from tests.gui.windows import app, dialog_of, opened
 from tests.support.engines import until
 
 COMMAND_LINE = "On the command line"
@@ -177,6 +180,29 @@ def test_the_head_of_a_small_pane_elides_the_state_before_the_name_is_gone(qtbot
     qtbot.waitUntil(lambda: state.width() < state.sizeHint().width())
     assert name.width() >= 12 * name.fontMetrics().averageCharWidth()
     assert state.text() in state.toolTip()
+
+
+async def test_the_states_of_several_tasks_are_whole_in_a_small_window(tmp_path: Path) -> None:
+    states = ("COMPLETED", "FAILED", "CANCELLED", "RUNNING", "ODD")
+    for number, status in enumerate(states, 1):
+        put_task(tmp_path / "home", number, status=status)
+    put_task(tmp_path / "home", 6, "browser_task", "PENDING", pid=os.getpid())
+    put_task(tmp_path / "home", 7).joinpath("meta.json").write_text("{")
+    before = QFontMetrics(app().font()).height()
+    async with with_letters(tmp_path, 200, 900) as session:
+        window = session.window
+        window.table.selectAll()
+        (several,) = window.findChildren(Several)
+
+        def are_whole() -> bool:
+            parts = [one for one in several.findChildren(QWidget) if one.isVisible()]
+            lines = [one for one in parts if isinstance(one, QLabel | QPushButton)]
+            words = [one for one in lines if isinstance(one, QPushButton)]
+            heights = [(one.height(), one.fontMetrics().height()) for one in lines if one.text()]
+            large = several.fontMetrics().height() > 1.5 * before
+            return len(words) == 7 and large and all(has >= needs for has, needs in heights)
+
+        await until(are_whole, SOON_S)
 
 
 def buttons_of(session: Session) -> list[QPushButton]:
