@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLineEdit, QVB
 
 from engine.model.display import display
 from engine.model.errors import Problem
+from engine.model.typed_address import complete
 from engine.service.forms import Input, actions
 from engine.text.words import count
 from gui.start.field import Field, grid_of, number_or_none
@@ -135,6 +136,12 @@ ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
 FLAGS: Final = ("keep_text", "append", "headed", "windows")
 LONG: Final = ("script",)
 SEVERAL: Final = ("files", "alternatives", "target_alternatives")
+OPENING: Final = ("goto", "new_tab")  # actions that open their `url`
+
+
+def _whole(typed: str) -> str:
+    """Add a missing scheme, unless a variable may bring it."""
+    return typed if typed.startswith("{{") else complete(typed)
 
 
 class CommandFields(QWidget):
@@ -168,6 +175,15 @@ class CommandFields(QWidget):
         """Return the field of an argument; `path` starts after `commands[3].`."""
         key = path.removeprefix("args.").split("[")[0].split(".")[0]
         return self.intention if key == "intention" else self._fields.get(key, self.tool)
+
+    def name_of(self, command: Any, path: str) -> str:
+        """Return the name of an argument of any command; `path` as for `field_of`."""
+        key = path.removeprefix("args.").split("[")[0].split(".")[0]
+        if key == "intention":
+            return self.intention.label
+        if key in ACTIONS.get(tool_of(command), {}):
+            return self._words(key, tool_of(command)[1])
+        return self.tool.label if key in ("tool_name", "action") else ""
 
     def show_command(self, command: Any) -> None:
         """Show a command without emitting changes of the previous one."""
@@ -214,14 +230,27 @@ class CommandFields(QWidget):
         self.rebuilt.emit()
 
     def _field(self, name: str, facts: Input) -> Field:
-        words = self._words(name)
+        words = self._words(name, tool_of(self._command)[1])
         label = "" if name in FLAGS else words
         field = Field(name, label, self._editor(name, facts, words))
         field.editor.setAccessibleName(words)
         if name in self._args:
             field.hold(self._args[name])
         field.changed.connect(lambda: self._write(name, facts))
+        if self._opens(name):
+            field.left.connect(lambda: self._complete(field))
         return field
+
+    def _opens(self, name: str) -> bool:
+        """Whether an argument is an address that the command opens, not a pattern."""
+        return name == "url" and tool_of(self._command)[1] in OPENING
+
+    def _complete(self, field: Field) -> None:
+        """Show a typed address with the scheme that its command has."""
+        if isinstance(field.value, str) and not field.is_strange:
+            whole = _whole(field.value)
+            if whole != field.value:
+                field.value = whole
 
     def _editor(self, name: str, facts: Input, words: str) -> QWidget:
         if name in FLAGS:
@@ -268,17 +297,20 @@ class CommandFields(QWidget):
         if self._showing:
             return
         args, value = self._args, self._fields[name].value
+        if self._opens(name) and isinstance(value, str):
+            value = _whole(value)
         args[name] = value
         if not facts.required and value in ("", None, False, []):
             del args[name]
         self._command = {**self._command, "args": args}
         self.edited.emit(self._command)
 
-    def _words(self, name: str) -> str:
-        _, action = tool_of(self._command)
-        types, opens = action == "type", action == "goto"
+    def _words(self, name: str, action: str) -> str:
+        types = action == "type"
         words = {
-            "url": self.tr("Address") if opens else self.tr("Address (** for anything)"),
+            "url": self.tr("Address")
+            if action in OPENING
+            else self.tr("Address (** for anything)"),
             "selector": self.tr("Element (CSS selector)"),
             "text": self.tr("Text to type") if types else self.tr("Text"),
             "key": self.tr("Key, such as Enter or Control+A"),

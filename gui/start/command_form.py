@@ -27,6 +27,7 @@ from engine.model.display import display
 from engine.model.errors import Problem
 from engine.service.forms import COMMANDS, Placeholder, inputs, placeholders_in
 from engine.service.rerun import holds_mark
+from engine.text.words import count
 from gui.start.command_fields import INTENTION, NUMBER, TOOL, CommandFields, CommandRows
 from gui.start.field import EDITOR_HEIGHT, Field, Fold, grid_of
 from gui.start.kind_form import FormWords, Sections, field_of_line, says_something
@@ -403,6 +404,18 @@ class CommandForm(QWidget):
         if path.startswith("commands"):
             return self.table
         return self.variables if path.startswith(PATH) else self._fields.get(path)
+
+    def label_of(self, path: str) -> str:
+        """Return the name of what a problem path leads to: of a command, with its number."""
+        found = _PLACE.fullmatch(path)
+        if not found:
+            field = self._fields.get(path)
+            return field.label if field is not None else ""
+        at = int(found[1])
+        number = self.tr("Command {0}").format(count(at + 1))
+        command = self.rows.commands[at] if at < len(self.rows.commands) else None
+        name = self.one.name_of(command, found[2] or "")
+        return f"{number}, {name}" if name else number
 
     def reveal(self, path: str) -> QWidget | None:
         """Return the same widget, expanded and with its command selected."""

@@ -121,6 +121,7 @@ class FormWords(QObject):
 
 
 ADDRESSES = ("url", "sitemap_url")
+ADDRESS_LISTS = ("urls", "tabs")
 NOTHING = ("", None)
 
 
@@ -179,6 +180,11 @@ def says_something(field: Field) -> bool:
     if field.is_strange:
         return True
     return value not in NOTHING and (value != [] or field.key == "include")
+
+
+def completed(addresses: Iterable[Any]) -> list[Any]:
+    """Return a list of addresses with their missing schemes; other values stay as they are."""
+    return [complete(one) if isinstance(one, str) else one for one in addresses]
 
 
 def _completer(texts: QStringListModel, editor: QLineEdit) -> QCompleter:
@@ -281,6 +287,9 @@ class KindForm(QWidget):
         for key in ADDRESSES:
             if isinstance(found.get(key), str):
                 found[key] = complete(found[key])
+        for key in ADDRESS_LISTS:
+            if isinstance(found.get(key), list):
+                found[key] = completed(found[key])
         return {**found, **self._others}
 
     def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:

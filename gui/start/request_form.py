@@ -30,7 +30,7 @@ from engine.service.forms import COMMANDS, startable
 from engine.service.rerun import Asked
 from gui.start.command_form import CommandForm
 from gui.start.field import MOST_NUMBER, Field, Fold, choice, grid_of, number_or_none
-from gui.start.kind_form import ADDRESSES, FormWords, KindForm
+from gui.start.kind_form import ADDRESS_LISTS, ADDRESSES, FormWords, KindForm
 from gui.style.editors import OwnEditor, Patterns, Seconds
 from gui.style.icons import wear
 from gui.style.widgets import arrange
@@ -390,6 +390,12 @@ class RequestForm(QWidget):
         return [key for key in known if self.body[key].value and not self.body[key].is_strange]
 
     @property
+    def typed_lists(self) -> list[str]:
+        """The keys of the lists of addresses that have a typed text."""
+        known = [key for key in ADDRESS_LISTS if key in self.body]
+        return [key for key in known if self.body[key].value and not self.body[key].is_strange]
+
+    @property
     def is_unfolded(self) -> bool:
         return self.body.is_unfolded
 
@@ -464,6 +470,13 @@ class RequestForm(QWidget):
             if field is not None:
                 return field
         return self.name if path == "name" else None
+
+    def label_of(self, path: str) -> str:
+        """Return the name of the field for a problem path; of a command, with its number."""
+        if isinstance(self.body, CommandForm) and (label := self.body.label_of(path)):
+            return label
+        field = self.field_of(path)
+        return field.label if isinstance(field, Field) else ""
 
     def is_in_sight(self, widget: QWidget) -> bool:
         """Return whether the widget is expanded and inside the scrolled area."""

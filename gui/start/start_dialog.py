@@ -29,7 +29,7 @@ from gui.i18n import language
 from gui.start.command_form import PATH as VARIABLES
 from gui.start.command_form import CommandForm
 from gui.start.field import Field
-from gui.start.kind_form import FormWords
+from gui.start.kind_form import FormWords, completed
 from gui.start.presets import MOST_PRESETS, MOST_TITLE, Kept, PresetList, Presets, about
 from gui.start.request_tabs import FORM, AddressesPart, RequestTabs
 from gui.style.accessibility import chain
@@ -538,6 +538,16 @@ class StartDialog(QDialog):
         if key in self.form.typed_addresses:
             self.form[key].value = complete(self.form[key].value)
             self._speak_up()
+        elif key in self.form.typed_lists:
+            self._complete_list(self.form[key])
+
+    def _complete_list(self, field: Field) -> None:
+        """Write the missing schemes into a list of addresses, and show its problems."""
+        whole = completed(field.value)
+        if whole != field.value:
+            field.value = whole
+        self._judging = True
+        self._judge()
 
     # Validation.
 
@@ -581,9 +591,8 @@ class StartDialog(QDialog):
         if problems and (missing := self._missing_value):
             return self.tr("Type the value of {0}.").format(missing)
         if problems:
-            field = self.form.field_of(problems[0].path)
             said = language.translated(problems[0])
-            label = field.label if isinstance(field, Field) else ""
+            label = self.form.label_of(problems[0].path)
             return f"{label}: {said.message}" if label else str(said)
         if asked is not None and lacks(asked):
             if missing := self._missing_value:

@@ -203,6 +203,40 @@ def test_a_mistake_stands_in_its_row_and_under_its_field(dialog: StartDialog) ->
     assert form.one["url"].mistake == ""
 
 
+def test_the_reason_names_the_command_with_its_number_in_the_table(dialog: StartDialog) -> None:
+    steps = [command("a", "browser_navigate", "goto", url="https://example.com/")]
+    steps.append(command("b", "browser_interact", "type", text="x"))
+    dialog.show_request(Asked("commands", {**LOGIN, "commands": steps}), whole=True)
+    dialog.ask()
+    expected = "Command 2, Element (CSS selector): is needed for browser_interact type"
+    for row in (0, 1):
+        form_of(dialog)._select(row)
+        dialog.ask()
+        assert dialog.footer.reason.whole == expected
+
+
+@pytest.mark.parametrize("action", ["goto", "new_tab"])
+def test_a_missing_scheme_is_added_to_the_address_of_a_command(
+    dialog: StartDialog, action: str
+) -> None:
+    form = form_of(dialog)
+    form.fill({**LOGIN, "commands": [command("a", "browser_navigate", action)]})
+    QTest.keyClicks(form.one["url"].editor, "localhost:7601/shop/")
+    assert form.args["commands"][0]["args"]["url"] == "http://localhost:7601/shop/"
+    assert dialog.start.isEnabled()
+    form.one["url"].left.emit()
+    assert form.one["url"].value == "http://localhost:7601/shop/"
+
+
+def test_a_variable_may_bring_the_scheme_of_an_address(dialog: StartDialog) -> None:
+    form = form_of(dialog)
+    form.fill({**LOGIN, "commands": [command("a", "browser_navigate", "goto", url="")]})
+    QTest.keyClicks(form.one["url"].editor, "{{site}}/login")
+    form.one["url"].left.emit()
+    assert form.one["url"].value == "{{site}}/login"
+    assert form.args["commands"][0]["args"]["url"] == "{{site}}/login"
+
+
 def test_a_task_that_was_given_says_at_once_why_it_cannot_start(dialog: StartDialog) -> None:
     step = command("a", "browser_navigate", "goto", url="{{site}}/wiki")
     dialog.show_request(Asked("commands", {**LOGIN, "commands": [step]}), whole=True)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QSpinBox,
     QWidget,
 )
@@ -203,6 +204,25 @@ def test_an_envelope_says_its_objective_in_its_terms(dialog: StartDialog) -> Non
     assert asked.args == {}
     assert (asked.terms.objective, asked.terms.phase) == ("find the price", "explore")
     assert dialog.start.isEnabled()
+
+
+@pytest.mark.parametrize(("kind", "key"), [("oc_session_snapshot", "tabs"), ("crawl", "urls")])
+def test_missing_schemes_are_added_to_a_list_of_addresses(
+    dialog: StartDialog, kind: str, key: str
+) -> None:
+    dialog.form.choose(kind)
+    dialog.form.fill(least(kind))
+    editor = dialog.form[key].editor
+    assert isinstance(editor, QPlainTextEdit)
+    editor.setPlainText("localhost:7601/shop/\nexample.com")
+    whole = ["http://localhost:7601/shop/", "https://example.com"]
+    assert dialog.form.asked.args[key] == whole
+    assert dialog.start.isEnabled()
+    dialog.form.left.emit(key)
+    assert dialog.form[key].value == whole
+    editor.setPlainText("https://example.com\nno address")
+    dialog.form.left.emit(key)
+    assert "is not a web address" in dialog.form[key].mistake
 
 
 def test_form_and_json_say_the_same_request(dialog: StartDialog) -> None:
