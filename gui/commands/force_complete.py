@@ -269,6 +269,8 @@ class ForceDialog(Question):
         self._complete = self.add_button("complete", self.tr("Complete"))
         self._leave = self.add_button("leave", self.tr("Continue instead"), default=True)
         self.show_checks(checks)
+        if self._forced:
+            self.reason.setFocus()  # What is typed at once is the reason, not a key of a button
 
     def show_checks(self, checks: Sequence[CompletionCheck]) -> None:
         """Update the state of the contracts, and keep input and focus."""
@@ -421,8 +423,11 @@ class ForceDialog(Question):
     def _offer(self) -> None:
         """Show only the button that applies, with the matching text of the other."""
         forces, completes = bool(self._forced), bool(self._allowed) and not self._forced
+        typing = self.focusWidget() in (self.reason.field, self.reason.field.lineEdit())
         for part in (self._why, self.reason, self.sure, self.force):
             part.setVisible(forces)
+        if typing and not forces:
+            self.setFocus()  # Qt would focus a button, which the next space of the reason presses
         self._complete.setVisible(completes)
         words = self.tr("Continue instead") if forces else self.tr("Close")
         self._leave.setText(self.tr("Not yet") if completes else words)

@@ -239,6 +239,27 @@ def test_an_open_dialog_updates_the_missing_items(qapp: QApplication, qtbot: Any
     assert buttons(dialog) == ["Close"]
 
 
+def test_what_is_typed_at_once_is_the_reason(qapp: QApplication, qtbot: Any) -> None:
+    dialog = shown(qtbot, short_of_76())
+    QTest.keyClicks(dialog.focusWidget(), REASON)
+    assert dialog.isVisible()
+    assert dialog.reason.reason == REASON
+
+
+def test_a_task_that_ends_while_its_reason_is_typed_leaves_the_answer_open(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    dialog = shown(qtbot, short_of_76())
+    QTest.keyClicks(dialog.focusWidget(), "the site ")
+    ended = CompletionCheck(
+        subject=ONE, verdict=CompletionVerdict.NEVER, obstacle=CompletionObstacle.ENDED
+    )
+    dialog.show_checks([ended])
+    QTest.keyClicks(dialog.focusWidget() or dialog, "was switched off")
+    assert dialog.isVisible()
+    assert "It has ended; what has ended is never changed." in said_in(dialog)
+
+
 async def test_while_it_is_asked_the_numbers_are_those_on_disk(home: Path) -> None:
     goals = Goals(home, lambda: Ledger(home / "tasks"))
     run = goals.runs.start({"goal": "All of it"}, {"expected_total": 3})
