@@ -611,6 +611,8 @@ class Resuming(QObject):
             record = view.entry
             if type(record) is not TaskRecord or not is_orphan(record):
                 continue
+            if record.cancel_requested_at is not None:  # Somebody wanted its end
+                continue
             if view.task_id in self._offered:
                 continue
             if (moment(record.ended_at) or 0) < self._began_ms:

@@ -455,10 +455,13 @@ class CancelListed(QObject):
         acts = ctx.actions
         self._all = acts.add("cancel_matching", self.tr("Cancel all &in the list…"))
         self._stop = acts.add("stop", self.tr("S&top recording"), ["Ctrl+."], "stop_recording")
-        self._force = acts.add("force_stop", self.tr("Force st&op…"))
+        short = self.tr("Force stop…")
+        self._force = acts.add("force_stop", self.tr("Force st&op…"), (), "stop", short)
         self._force.triggered.connect(self.ask_to_force)
+        self._recordings: set[TaskId] = set()  # those that run in this window
         self._due = QTimer(self, singleShot=True)
         self._due.timeout.connect(self._show_ability)
+        ctx.bridge.news.connect(self._hear)
         self._all.triggered.connect(self.cancel_listed)
         self._stop.triggered.connect(self.stop_chosen)
         ctx.scope.changed.connect(self._show_ability)
@@ -483,11 +486,28 @@ class CancelListed(QObject):
         self._requests.cancel(found, whom)
 
     def stop_chosen(self) -> None:
-        """Stop the selected recordings, which complete as if their time were over."""
-        views = filter(self._may_be_stopped, self._ctx.scope.views())
-        chosen = [view.task_id for view in views]
+        """Stop the selected recordings, which complete as if their time were over.
+
+        Without a selection, those of this window are stopped.
+        """
+        views = self._ctx.scope.views() if len(self._ctx.scope) else self._running()
+        chosen = [view.task_id for view in views if self._may_be_stopped(view)]
         said = self.tr("Ending recordings: {0} of {1}")
         self._bulk.run(chosen, lambda engine, one: engine.commands.stop(one), self._tell, said)
+
+    def _running(self) -> list[TaskView]:
+        """The recordings that run in this window."""
+        found = map(self._ctx.model.view_of, self._recordings)
+        return [view for view in found if view is not None]
+
+    def _hear(self, batch: Batch) -> None:
+        before = set(self._recordings)
+        for view in batch.views:
+            runs = view.ours and can_be_stopped(view)
+            (self._recordings.add if runs else self._recordings.discard)(view.task_id)
+        self._recordings.difference_update(batch.gone)
+        if before != self._recordings:
+            self._show_ability()
 
     def ask_to_force(self) -> None:
         """Ask for confirmation before killing the worker of the first unresponsive task."""
@@ -522,7 +542,8 @@ class CancelListed(QObject):
     def _show_ability(self) -> None:
         scope, model = self._ctx.scope, self._ctx.model
         chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
-        stoppable = any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT
+        stoppable = any(map(self._may_be_stopped, chosen if len(scope) else self._running()))
+        stoppable |= len(scope) > MOST_LOOKED_AT
         why_not = self.tr("Only a running recording can be stopped.")
         self._ctx.actions.allow_chosen("stop", stoppable, why_not, chosen=len(scope))
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]

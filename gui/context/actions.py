@@ -64,7 +64,7 @@ TOOL_BAR_END = ("hold", "watch_page", "rescan", "settings", "sidebar", "details"
 PASSING = ("stop",)  # Only on the toolbar while they are enabled
 # The actions that a state of a task suggests, of which those of its state are shown.
 OVERVIEW = (
-    *("start_anyway", "stop", "resume", "resume_crawl", "replay", "retry_failed"),
+    *("force_stop", "start_anyway", "stop", "resume", "resume_crawl", "replay", "retry_failed"),
     *("cancel", "notify_end", "open_result"),
 )
 ROW_MENU = (

@@ -14,6 +14,7 @@ from engine.ledger.ledger import Ledger
 from engine.model.records import Status, TaskRecord
 from gui.commands.rerunning import ResumeDialog
 from gui.startup.session import Session
+from tests.gui.live_tasks import status_of
 from tests.gui.test_replaying import overview_buttons
 from tests.gui.test_rerunning import OURS
 from tests.gui.windows import appearing, dialog_by_act, heard, opened, press, until
@@ -133,6 +134,20 @@ async def test_crawls_of_a_program_that_ended_are_offered_once(
         assert bar.isHidden()
     async with opened(home) as session:
         assert not session.window.news_bar.isVisible()
+
+
+async def test_a_crawl_that_was_asked_to_stop_is_not_called_interrupted(
+    home: Path, linked: LinkedSite
+) -> None:
+    asked, other = [await asyncio.to_thread(left_running, home, linked) for _ in range(2)]
+    place = home / "tasks" / asked / "meta.json"
+    meta = json.loads(place.read_text())
+    place.write_text(json.dumps(meta | {"cancel_requested_at": meta["created_at"] + 1}))
+    async with opened(home) as session:
+        window = session.window
+        await until(lambda: "interrupted" in window.news_bar.title, session.bridge.batch)
+        assert {status_of(session, one) for one in (asked, other)} == {"FAILED"}
+        assert window.news_bar.title == "1 crawl was interrupted: the program that ran it ended"
 
 
 async def test_an_orphan_of_an_earlier_day_is_not_offered(home: Path, linked: LinkedSite) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QLabel
 
 from engine.model.records import EngineFields, TaskRecord, TaskView
+from engine.service.feed import Batch
 from fixtures.site.site import Site
 from gui.commands.bulk_work import Work, WorkBar
 from gui.commands.task_requests import CancelDialog, can_be_stopped, plan_cancel
@@ -119,3 +121,50 @@ async def test_a_chosen_recording_offers_to_be_stopped(home: Path) -> None:
             await told
         # there is no such folder
         assert window.reports.bar.title == "1 task could not be ended"
+
+
+async def test_a_recording_can_be_stopped_while_nothing_is_chosen(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        stop = window.acts["stop"]
+        running = a_view(1, "RUNNING", kind="recording", ours=True)
+        others = (a_view(2, "RUNNING", ours=True), a_view(3, "RUNNING", kind="recording"))
+        session.bridge.news.emit(Batch(others))
+        window.model.put_many([running, *others])
+        assert not stop.isEnabled()
+        session.bridge.news.emit(Batch((running,)))
+        assert stop.isEnabled()
+        window.table.select_ids([others[0].task_id])
+        assert not stop.isEnabled()
+        window.table.clearSelection()
+        with showing(window.reports.bar) as told:
+            stop.trigger()
+            await told
+        # there is no such folder
+        assert window.reports.bar.title == "1 task could not be ended"
+        session.bridge.news.emit(Batch((a_view(1, "COMPLETED", kind="recording", ours=True),)))
+        assert not stop.isEnabled()
+
+
+async def test_a_task_that_does_not_stop_offers_to_be_stopped_by_force(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        now = int(time.time() * 1000)
+        late, early = (
+            replace(
+                a_view(number, "RUNNING"),
+                entry=replace(
+                    a_view(number, "RUNNING").entry,
+                    cancel_requested_at=now - asked,
+                    engine=EngineFields(runner="0" * 16),
+                ),
+            )
+            for number, asked in ((1, 60_000), (2, 0))
+        )
+        window.model.put_many([late, early])
+        button = window.details.overview.state_actions.buttons[window.acts["force_stop"]]
+        window.table.select_ids([early.task_id])
+        assert button.isHidden()
+        window.table.select_ids([late.task_id])
+        assert not button.isHidden()
+        assert button.text() == "Force stop…"
