@@ -135,7 +135,7 @@ class Scheduling(QObject):
             if dialog is not None:
                 dialog.accept_schedule()
             at = words.clock(view.next_at, _now_ms()) if view.next_at is not None else ""
-            said = self.tr("“{0}” repeats {1}. The first run starts {2}.")
+            said = self.tr("“{0}” repeats {1}. First run: {2}.")
             schedule = view.schedule
             self._reports.say(said.format(name_words(schedule), rule_words(schedule.rule), at))
 
@@ -311,13 +311,14 @@ class SchedulesDialog(InOrder, QDialog):
     def _edit(self) -> None:
         if (view := self.chosen) is None:
             return
-        from gui.start.repeat_dialog import RepeatDialog
+        from gui.start.repeat_dialog import RepeatDialog, differs
 
         schedule = view.schedule
         form = RepeatDialog(name_words(schedule), schedule, self)
 
         def change(wanted: Repetition) -> None:
-            rule = wanted.rule if _differs(schedule, wanted.rule) else None  # it counts from now
+            # A rule that is given counts from now.
+            rule = wanted.rule if differs(schedule.rule, wanted.rule) else None
 
             async def work(engine: Engine) -> ScheduleView:
                 return await engine.schedules.change(
@@ -373,12 +374,6 @@ def _changes_of(view: TaskView | None) -> Any:
     entry = view.entry if view is not None else None
     ours = entry.engine if isinstance(entry, TaskRecord) else None
     return ours.schedule.changes if ours is not None and ours.schedule is not None else None
-
-
-def _differs(schedule: Schedule, rule: Any) -> bool:
-    """Return whether a rule from the form is another one than the schedule has."""
-    known = schedule.rule
-    return any(getattr(known, name) != value for name, value in rule.items())
 
 
 def _now_ms() -> float:

@@ -54,6 +54,11 @@ class Repetition:
     options: Mapping[str, Any]
 
 
+def differs(known: Rule, rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule from the form is another one than `known`."""
+    return any(getattr(known, name) != value for name, value in rule.items())
+
+
 class RepeatDialog(InOrder, QDialog):
     """Form for a new schedule, or for the change of one; `wanted` carries a `Repetition`.
 
@@ -68,7 +73,7 @@ class RepeatDialog(InOrder, QDialog):
         super().__init__(parent)
         self.setModal(True)
         self.setMinimumWidth(WIDTH)
-        self._is_new = schedule is None
+        self._is_new, self._schedule = schedule is None, schedule
         self._rule = schedule.rule if schedule is not None else Rule(every_minutes=_DAY)
         self.setWindowTitle(self.tr("Repeat a task") if self._is_new else self.tr("Edit schedule"))
         self.name = QLineEdit(display(name, MOST_NAME), self)
@@ -216,14 +221,16 @@ class RepeatDialog(InOrder, QDialog):
         """Show the next two occurrences, or the mistake."""
         now_ms = int(time.time() * 1000)
         try:
-            rule = rule_of(self.rule, now_ms)
+            rule, since = rule_of(self.rule, now_ms), now_ms
         except InvalidArguments as error:
             self.save.setEnabled(False)
             problems = map(language.translated, error.problems)
             self._say("; ".join(problem.message for problem in problems), is_bad=True)
             return
         self.save.setEnabled(True)
-        first = next_after(rule, now_ms)
+        if self._schedule is not None and not differs(self._rule, self.rule):
+            rule, since = self._rule, max(self._schedule.after, now_ms)  # It goes on as before
+        first = next_after(rule, since)
         second = next_after(rule, first) if first is not None else None
         if first is not None and second is not None:
             words = self.tr("Next on this computer's clock: {0}, then {1}")

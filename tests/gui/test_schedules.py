@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from engine.model.records import (
 )
 from engine.schedules.rules import Rule
 from engine.schedules.schedule import Schedule, StoredRequest
+from engine.text.words import clock
 from gui.commands.schedules_dialog import SchedulesDialog
 from gui.desktop.notifications import Kind, Watch
 from gui.start.repeat_dialog import CRON, DAILY, RepeatDialog, Repetition
@@ -233,3 +235,19 @@ def test_the_form_shows_a_schedule_as_it_is_and_only_its_fields(qtbot: QtBot) ->
     form.way.setCurrentIndex(0)
     assert not form.zone.isVisible()
     assert form.save.isEnabled()
+
+
+def test_the_form_of_a_schedule_shows_the_next_run_that_an_unchanged_rule_keeps(
+    qtbot: QtBot,
+) -> None:
+    now_ms, day = int(time.time() * 1000), 86_400_000
+    rule = Rule(every_minutes=7 * 1440, start_at=now_ms - day)
+    request = StoredRequest({"kind": "crawl", "args": {"url": "https://example.com/"}})
+    schedule = Schedule("0" * 16, request, rule, "Shop", after=now_ms - day)
+    form = RepeatDialog("Shop", schedule)
+    qtbot.addWidget(form)
+    assert clock(now_ms + 6 * day, now_ms) in form.preview.text()
+    form.number.setValue(8)
+    assert clock(now_ms + 6 * day, now_ms) not in form.preview.text()
+    form.number.setValue(7)
+    assert clock(now_ms + 6 * day, now_ms) in form.preview.text()
