@@ -9,6 +9,9 @@ from engine.model import addresses
 
 MAX_CHARS = 2000  # Longer clipboard texts are no addresses
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
+MAX_FOUND = 500  # Addresses of a text that are offered
+_IN_PROSE = re.compile(r"https?://[^\s<>\"“”„«»]+", re.IGNORECASE)
+_ENDS = ".,;:!?'"  # Signs that end a sentence rather than an address
 _HOST = re.compile(r"^[\w-]+(\.[\w-]+)+$")
 
 
@@ -46,3 +49,27 @@ def address_in(text: str) -> str:
     if found is None or not found.is_web:
         return ""
     return url if "://" in text or _HOST.match(found.host) or _is_near(found.host) else ""
+
+
+def addresses_within(text: str) -> list[str]:
+    """Return the http and https addresses that a text of other words contains, each once."""
+    found: dict[str, None] = {}
+    for word in _IN_PROSE.findall(text):
+        url = address_in(_without_sentence(word))
+        if url:
+            found.setdefault(url)
+        if len(found) == MAX_FOUND:
+            break
+    return list(found)
+
+
+def _without_sentence(word: str) -> str:
+    """Drop the punctuation of the sentence; `(see https://a.example/b_(c))` keeps `b_(c)`."""
+    while word:
+        last = word[-1]
+        opened = {")": "(", "]": "["}.get(last)
+        loose = opened is not None and word.count(last) > word.count(opened)
+        if last not in _ENDS and not loose:
+            return word
+        word = word[:-1]
+    return word

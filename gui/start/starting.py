@@ -18,7 +18,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.model.status import moment
-from engine.model.typed_address import address_in
+from engine.model.typed_address import address_in, addresses_within
 from engine.profiles.profile import Profile
 from engine.service.engine import Engine
 from engine.service.feed import Batch
@@ -369,7 +369,7 @@ class Starting(QObject):
         """Show copied or dropped data; False if it contains nothing to start."""
         files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
         if files:
-            self.open_path(files[0])
+            self.open_path(files[0], left_out=len(files) - 1)
             return True
         links = "\n".join(url.toString() for url in mime.urls())
         return self._take_text((links or mime.text()).strip())
@@ -389,8 +389,11 @@ class Starting(QObject):
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
-    def open_path(self, path: Path) -> None:
-        """Read a file and show its content without running anything."""
+    def open_path(self, path: Path, *, left_out: int = 0) -> None:
+        """Read a file and show its content without running anything.
+
+        `left_out` is the number of files that were given with it.
+        """
         from engine.service.drafts import file_content
 
         async def read(_: Engine) -> Asked | str:
@@ -398,7 +401,7 @@ class Starting(QObject):
 
         self._bridge.ask(
             read,
-            lambda found: self._show_found(found, path.name),
+            lambda found: self._show_found(found, path.name, left_out),
             self._refuse_file,
             name="read a task file",
         )
@@ -431,7 +434,7 @@ class Starting(QObject):
             self.new_task({"url": address_in(text)})
             return True
         if not text.startswith(("{", "[")) and not any(map(address_in, text.split("\n")[:50])):
-            return False
+            return self._take_prose(text)
         from engine.service.drafts import content
 
         name = self.tr("The text")
@@ -441,13 +444,26 @@ class Starting(QObject):
             self._refuse(error)
         return True
 
-    def _show_found(self, found: Asked | str, name: str = "") -> None:
+    def _take_prose(self, text: str) -> bool:
+        """Show the addresses that stand between other words; False if there are none."""
+        found = addresses_within(text)
+        if len(found) == 1:
+            self.new_task({"url": found[0]})
+        elif found:
+            self.open_list("\n".join(found))
+        return bool(found)
+
+    def _show_found(self, found: Asked | str, name: str = "", left_out: int = 0) -> None:
         if isinstance(found, str):
             self.open_list(found)
             return
         head = self.tr("From the text that was given. Nothing of it has run yet.")
         if name:
             head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
+        if left_out:
+            once = self.tr("⚠ 1 more file is left out: open one after the other.")
+            often = self.tr("⚠ {0} more files are left out: open one after the other.")
+            head += "\n" + (once if left_out == 1 else often.format(count(left_out)))
         self._show_with_abilities(found, head)
 
     def replay(self, task: Mapping[str, Any], name: str) -> None:

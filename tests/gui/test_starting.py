@@ -79,6 +79,21 @@ async def test_pasted_addresses_are_a_list(home: Path) -> None:
         dialog.reject()
 
 
+async def test_addresses_between_other_words_are_a_list(home: Path) -> None:
+    async with opened(home) as session:
+        text = "Please look at https://a.example/one, and then (at) http://b.example/two."
+        dialog = pasted(session, text)
+        assert dialog.footer.start.text() == "Start 2 tasks"
+        dialog.reject()
+
+
+async def test_the_only_address_between_other_words_fills_the_form(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = pasted(session, "See https://a.example/b_(c)!")
+        assert dialog.form.asked.args["url"] == "https://a.example/b_(c)"
+        dialog.reject()
+
+
 async def test_a_pasted_task_is_shown_as_it_is(home: Path) -> None:
     async with opened(home) as session:
         dialog = pasted(session, json.dumps(LOOK_TASK))
@@ -147,6 +162,21 @@ async def test_a_dropped_task_shows_its_abilities(home: Path, tmp_path: Path) ->
         assert "runs a script of its own in a page." in said
         assert session.bridge.own_tasks == ()
         assert session.window.model.total == 0
+        started(session).reject()
+
+
+async def test_of_several_dropped_files_the_others_are_called_left_out(
+    home: Path, tmp_path: Path
+) -> None:
+    files = (tmp_path / "one.json", tmp_path / "two.json", tmp_path / "three.json")
+    for file in files:
+        file.write_text(json.dumps(LOOK_TASK))
+    async with opened(home) as session:
+        drop(session.window, copied(files=files))
+        await session_dialog(session)
+        said = words_of(started(session))
+        assert "From one.json. Nothing of it has run yet." in said
+        assert "2 more files are left out" in said
         started(session).reject()
 
 

@@ -19,6 +19,7 @@ from engine.model.addresses import (
     link_address,
 )
 from engine.model.errors import InvalidArguments
+from engine.model.typed_address import addresses_within
 from engine.pages.static_engine import _target
 
 
@@ -498,3 +499,19 @@ def test_two_words_for_one_argument_must_agree():
     assert parse_crawl({"url": "http://a.com", "maxPages": 3, "max_pages": 3}).max_pages == 3
     with pytest.raises(InvalidArguments):
         parse_crawl({"url": "http://a.com", "maxPages": 3, "max_pages": 4})
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "see https://a.example/x, and HTTP://b.example.",
+            ["https://a.example/x", "HTTP://b.example"],
+        ),
+        ("(https://a.example/b_(c)) twice: https://a.example/b_(c)", ["https://a.example/b_(c)"]),
+        ("no address, example.com or ftp://a.example/", []),
+        ('<a href="https://a.example/">x</a>', ["https://a.example/"]),
+    ],
+)
+def test_addresses_between_other_words_are_found_without_their_punctuation(text, found):
+    assert addresses_within(text) == found
