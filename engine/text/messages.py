@@ -244,6 +244,7 @@ DETAILS: Final[dict[str, str]] = {
     "age.ahead": "in {span}",
     "took.under": "under 1 ms",
     "time.took": "{at}, after {took}",
+    "time.found_dead": "{at}, last heard of after {took}",
     "event.started": "Started",
     "event.progress": "Progress",
     "event.log": "Log",

@@ -239,7 +239,8 @@ def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:
         at = words.clock(ended, now_ms)
         until = worked_until(record)
         lasted = None if started is None or until is None else words.took(until - started)
-        yield Fact("ended", at if lasted is None else say("time.took", at=at, took=lasted))
+        said = "time.took" if until == ended else "time.found_dead"
+        yield Fact("ended", at if lasted is None else say(said, at=at, took=lasted))
     elif record.is_live:
         yield Fact("updated", _with_ago(updated_at(view), now_ms))
 

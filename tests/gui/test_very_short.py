@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.model.records import TaskEvent
@@ -39,3 +41,16 @@ def test_a_task_that_ended_in_the_same_millisecond_did_not_take_nothing() -> Non
     view = a_view(1, ended_at=NOW - 60_000 + 1)
     assert took_cell(make_row(view, None, NOW), NOW) == "under 1 ms"
     assert why(view, NOW) == "Finished after under 1 ms."
+
+
+def test_the_end_of_an_orphan_is_told_apart_from_its_last_sign_of_life() -> None:
+    begun = NOW - 60_000 + 1
+    dead = {"ended_at": NOW, "error": ("its process is gone", "orphaned")}
+    assert ended(**dead, last_activity_at=begun + 18_000).endswith(", last heard of after 18 s")
+    assert ended(**dead).endswith(f", after {took(NOW - begun)}")
+
+
+def ended(**given: Any) -> str:
+    """The line of the Overview about the end of a failed task."""
+    _, found = facts(a_view(1, "FAILED", **given), NOW)
+    return next(one.text for one in found if one.field == "ended")
