@@ -339,10 +339,13 @@ class CommandForm(QWidget):
         kept |= {key: field.value for key, field in browser if says_something(field)}
         return {**rest, **kept, **known, "commands": list(self.rows.commands)}
 
-    @property
-    def missing_value(self) -> str:
-        """The first variable that lacks its value; "" if none does or braces are plain text."""
-        if PATH not in self.args:
+    def missing_value(self, problems: Iterable[Problem]) -> str:
+        """Return the first variable that lacks its value; "" if none does.
+
+        Without variables, braces are plain text, unless one of `problems` asks for a variable.
+        """
+        asked = any(one.code == "unknown_variable" for one in problems)
+        if PATH not in self.args and not asked:
             return ""
         lacking = (line for line in self.variables.lines if line.lacks_value)
         return next((line.label.text() or line.name.text() for line in lacking), "")

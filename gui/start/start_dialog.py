@@ -577,7 +577,7 @@ class StartDialog(QDialog):
         self.footer.allow(not reason, plain_tip(reason))
         self._place(problems if self._judging or in_json else ())
         obstacle = not in_json and bool(self.addresses.obstacle)
-        path = VARIABLES if problems and self._missing_value else ""
+        path = VARIABLES if problems and self._missing_value(problems) else ""
         path = path or (problems[0].path if problems else "")
         self._why = Why(reason, "url" if obstacle else path)
         self._show_reason()
@@ -588,24 +588,23 @@ class StartDialog(QDialog):
         """Return the reason that prevents a start, or an empty string."""
         if not self.tabs.in_json and self.addresses.obstacle:
             return self.addresses.obstacle
-        if problems and (missing := self._missing_value):
+        if problems and (missing := self._missing_value(problems)):
             return self.tr("Type the value of {0}.").format(missing)
         if problems:
             said = language.translated(problems[0])
             label = self.form.label_of(problems[0].path)
             return f"{label}: {said.message}" if label else str(said)
         if asked is not None and lacks(asked):
-            if missing := self._missing_value:
+            if missing := self._missing_value(problems):
                 return self.tr("Type the value of {0}.").format(missing)
             return self.tr("A secret was not kept here: type it in where it says [redacted].")
         return ""
 
-    @property
-    def _missing_value(self) -> str:
+    def _missing_value(self, problems: tuple[Problem, ...]) -> str:
         body = self.form.body
         if self.tabs.in_json or not isinstance(body, CommandForm):
             return ""
-        return body.missing_value
+        return body.missing_value(problems)
 
     def _show_reason(self) -> None:
         """Show the reason in the footer, unless nothing was typed and its field is in sight.

@@ -246,6 +246,15 @@ def test_a_task_that_was_given_says_at_once_why_it_cannot_start(dialog: StartDia
     assert form.one["url"].mistake == "there is no variable 'site'; give it a value in variables"
 
 
+def test_a_task_that_only_names_a_variable_asks_for_its_value(dialog: StartDialog) -> None:
+    step = command("a", "browser_navigate", "goto", url="{{site}}/wiki")
+    dialog.show_request(Asked("commands", {**LOGIN, "commands": [step]}), whole=True)
+    (line,) = form_of(dialog).variables.lines
+    assert dialog.footer.reason.whole == "Type the value of site."
+    QTest.keyClicks(line.value, "https://example.com")
+    assert dialog.start.isEnabled()
+
+
 @pytest.mark.parametrize(("tool", "action"), ACTIONS)
 def test_every_action_shows_its_arguments(dialog: StartDialog, tool: str, action: str) -> None:
     form = form_of(dialog)
