@@ -6,7 +6,7 @@ Everything comes from the table that validates a request, so no form offers an i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -273,7 +273,7 @@ def abilities(asked: Asked) -> Abilities:
     args = asked.args
     places = dict.fromkeys(_places(_named(asked)))
     commands = _commands(args) if asked.kind == COMMANDS else []
-    kinds = [_STEPS.get(str(each.get("action")), "") for each in commands]
+    kinds = _step_kinds(commands)
     crawls = traits_of(asked.kind).crawls
     return Abilities(
         hosts=tuple(map(_shown, places)),
@@ -288,6 +288,14 @@ def abilities(asked: Asked) -> Abilities:
         cookies=bool(args.get("include_cookies") or args.get("include_storage")),
         instance=isinstance(args.get("instanceId"), str) or isinstance(args.get("tab"), str),
     )
+
+
+def _step_kinds(commands: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what each command does in a page; the mark of a replay is no script of its file."""
+    from engine.kinds.recording.recording_export import MARK  # Not needed for the first paint
+
+    own = [each for each in commands if each.get("script") != MARK]
+    return [_STEPS.get(str(each.get("action")), "") for each in own]
 
 
 class Placeholder(NamedTuple):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kinds.recording.recording_export import MARK
 from engine.model.errors import InvalidArguments
 from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
 from engine.service.forms import (
@@ -181,6 +182,13 @@ def test_what_a_file_may_do_is_told_before_anything_is_done() -> None:
     recording = {"url": "https://example.com"}
     assert abilities(Asked("recording", recording)).headed
     assert not abilities(Asked("recording", {**recording, "headless": True})).headed
+
+
+def test_the_mark_that_a_replay_sets_is_no_script_of_its_own() -> None:
+    mark = {"args": {"action": "evaluate", "script": MARK}}
+    more = {"args": {"action": "evaluate", "script": MARK + ";steal()"}}
+    assert abilities(Asked("commands", {"commands": [mark, mark]})).scripts == 0
+    assert abilities(Asked("commands", {"commands": [mark, more]})).scripts == 1
 
 
 def test_only_what_a_start_resolves_counts_as_a_secret_of_this_machine() -> None:

@@ -24,7 +24,8 @@ LANDMARK_MS: Final = 30_000
 MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is truncated, with a note
 MAX_INTENTION: Final = 300
 _MARKING: Final = "Mark this page, to know the next one from it"
-_MARK: Final = "document.documentElement.setAttribute('data-left', '')"
+# Sets an attribute and reads nothing; `engine.service.forms` does not count it as a script.
+MARK: Final = "document.documentElement.setAttribute('data-left', '')"
 _UNMARKED: Final = "html:not([data-left])"
 
 _NAMED: Final = ("selector", "alternatives", "role", "name", "tag")
@@ -175,7 +176,7 @@ class Replay:
         other_page = action.get("type") == "navigated" and action.get("how") != "in_page"
         if not other_page or made or self._acted is None or action.get("failed"):
             return
-        mark = _command("browser_execute", _MARKING, action="evaluate", script=_MARK)
+        mark = _command("browser_execute", _MARKING, action="evaluate", script=MARK)
         self.commands.insert(self._acted, mark)
         self._last += 1
         made.append(_wait(f"Wait for {action.get('url')}", _UNMARKED))
