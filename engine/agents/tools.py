@@ -25,7 +25,7 @@ from engine.agents.reply import (
 from engine.agents.sessions import QueuedTab, Session, Sessions
 from engine.browser.chromium.browser_instance import LEAVING
 from engine.browser.interact import element_actions
-from engine.browser.interact.agent_tab import AgentTab, Visit
+from engine.browser.interact.agent_tab import AgentTab, Refused, Visit
 from engine.browser.interact.element_actions import ActionResult, Target, evaluate, interact
 from engine.browser.interact.page_outline import REFERENCE, Element, element, page
 from engine.browser.page.screenshot import picture
@@ -356,20 +356,38 @@ async def _navigate(call: Call) -> ToolReply:
         visit = await tab.go(call.given["url"], call.limit_ms, call.given["wait_for"])
     else:
         visit = await tab.travel(action, call.limit_ms)
-    return reply(_arrival(tab, visit), {"tab_id": tab.id, **_visited(tab, visit)})
+    refused = tab.take_refused()
+    data = {"tab_id": tab.id, **_visited(tab, visit, refused)}
+    return reply(_arrival(tab, visit, refused), data)
 
 
-def _arrival(tab: AgentTab, visit: Visit) -> str:
+def _arrival(tab: AgentTab, visit: Visit, refused: Sequence[Refused]) -> str:
     status = f" (HTTP {visit.status})" if visit.status else ""
     text = f'{tab.id} is at {visit.url} "{visit.title}"{status}.'
     if not visit.settled:
         text += " The page has not come to rest yet."
-    return text + _dialogs(tab)
+    return text + _dialogs(tab) + "".join(map(_refusal, refused))
 
 
-def _visited(tab: AgentTab, visit: Visit) -> dict[str, Any]:
+_REFUSED: Final = {
+    "download": "A download was refused{url}. This browser keeps no files.",
+    "window": "A new window was refused{url}. To open an address beside this tab, use navigate "
+    "with new_tab.",
+}
+
+
+def _refusal(refused: Refused) -> str:
+    url = f": {refused.url}" if refused.url else ""
+    return "\n" + _REFUSED[refused.what].format(url=url)
+
+
+def _visited(tab: AgentTab, visit: Visit, refused: Sequence[Refused]) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(visit)
-    return {**data, "dialogs": tab.dialogs} if tab.dialogs else data
+    if tab.dialogs:
+        data["dialogs"] = tab.dialogs
+    if refused:
+        data["refused"] = msgspec.to_builtins(refused)
+    return data
 
 
 def _dialogs(tab: AgentTab) -> str:
@@ -443,12 +461,12 @@ async def _act(call: Call) -> ToolReply:
 async def _done(call: Call, sentence: str, element: Element | None) -> ToolReply:
     """Build the reply of an action: the element and the tab after it."""
     tab = call.tab
-    visit = await tab.where()
+    visit, refused = await tab.where(), tab.take_refused()
     text = f"{sentence}\n{element}" if element is not None else sentence
-    data: dict[str, Any] = {"tab_id": tab.id, "done": sentence, **_visited(tab, visit)}
+    data: dict[str, Any] = {"tab_id": tab.id, "done": sentence, **_visited(tab, visit, refused)}
     if element is not None:
         data["element"] = _plain(element)
-    return reply(f"{text}\n{_arrival(tab, visit)}", data)
+    return reply(f"{text}\n{_arrival(tab, visit, refused)}", data)
 
 
 async def _javascript(call: Call) -> ToolReply:

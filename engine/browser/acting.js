@@ -316,9 +316,17 @@
     if (ask.waitFor) return { settled: true, held: [], written: false };
     const rest = settle(ask, left, later);
     const found = await rest.atRest();
+    const popups = rest.tell("")?.popups ?? [];
     rest.tell("seen"); // later changes are new
-    return found;
+    return { ...found, popups };
   };
 
-  return { point, describe, edit, holds, set, choose, chosen, focus, scroll, settle: settled };
+  // No event tells a page that its navigation ended without a document.
+  const stays = (ask) => {
+    const event = new CustomEvent(`${ask.pending}?`, { detail: "stays" });
+    EventTarget.prototype.dispatchEvent.call(document, event);
+    return {};
+  };
+
+  return { point, describe, edit, holds, set, choose, chosen, focus, scroll, stays, settle: settled };
 })

@@ -409,14 +409,21 @@
   let windows = 0;
   const opening = [];
   const notes = (address) => {
-    try { opening.push(new Url(address, document.baseURI).href); } catch { /* no address */ }
+    let href = "";
+    try { href = new Url(address, document.baseURI).href; } catch { return href; }
+    opening.push(href);
     if (opening.length > MOST_OPENED) opening.shift();
+    return href;
   };
+  const popups = []; // addresses of those that are no frame or window of the page itself
+  const isPopup = (opened) => !opened || (opened.top === opened && opened !== window.top);
   window.open = new Proxy(window.open, {
     apply(target, self, given) {
       windows += 1;
-      if (given.length) notes(given[0]);
-      return apply(target, self, given);
+      const href = given.length ? notes(given[0]) : "";
+      const opened = apply(target, self, given);
+      if (isPopup(opened) && popups.length < MOST_OPENED) popups.push(given[0] ? href : "");
+      return opened;
     },
   });
   const { HTMLAnchorElement: Anchor } = window;
@@ -514,7 +521,7 @@
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
     const connected = [...begun].filter((request) => request.isOn() && !request.isComplete);
-    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, stored, sections: showsSections(), seen: newestSeen < Infinity, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
+    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, popups, stored, sections: showsSections(), seen: newestSeen < Infinity, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);
@@ -522,8 +529,10 @@
       movedAt = -Infinity;
       newestSeen = newest;
       opening.length = 0;
+      popups.length = 0;
       return read();
     }
+    if (detail === "stays") return stays(); // a download, or an answer without a document
     let told = "";
     try { told = stringify(tell(detail === "said"), withoutToJson); } catch { /* it then counts as still */ }
     apply(dispatchEvent, document, [new Told(name, { detail: told })]);

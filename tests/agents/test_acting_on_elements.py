@@ -8,6 +8,7 @@ from engine.agents.reply import InstructionRefused, TargetUnclear, ToolReply
 from engine.agents.tool_calls import ACTIONS
 from engine.browser.interact import element_actions
 from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement
+from engine.browser.page import extraction_options
 from engine.model.errors import AddressBlocked
 from engine.sample.site import Answer
 from tests.agents.conftest import Desk, Opening
@@ -317,6 +318,48 @@ async def test_a_click_to_a_blocked_address_is_refused(desk: Opening, elsewhere:
         await made.show("<a href='http://127.0.0.1:9/x'>Out</a>")
         with pytest.raises(AddressBlocked):
             await made.do("click", "link", "Out")
+
+
+async def test_a_refused_download_is_reported_and_not_waited_for(
+    desk: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 600_000)  # the limit of such a wait
+    async with desk() as made:
+        made.pages["/a.zip"] = Answer(b"PK", content_type="application/zip")
+        await made.show("<a href=/a.zip>Get</a> <a href=/a.zip download>Save</a>")
+        url = f"{made.pages.url}/a.zip"
+        for name in ("Get", "Save"):
+            answer = await made.do("click", "link", name)
+            assert answer.data["settled"]
+            assert answer.data["refused"] == [{"what": "download", "url": url}]
+            assert f"A download was refused: {url}." in answer.text
+
+
+async def test_an_answer_without_a_document_is_not_waited_for(
+    desk: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 600_000)
+    async with desk() as made:
+        made.pages["/done"] = Answer(b"", 204)
+        await made.show("<a href=/done>Mark</a>")
+        answer = await made.do("click", "link", "Mark")
+        assert answer.data["settled"]
+        assert "refused" not in answer.data
+
+
+async def test_a_refused_window_is_reported_with_its_address(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(
+            "<button onclick=\"window.open('/other')\">New</button>"
+            "<button onclick=\"window.open('/inner', 'part')\">Inner</button>"
+            "<iframe name=part></iframe>"
+        )
+        answer = await made.do("click", "button", "New")
+        url = f"{made.pages.url}/other"
+        assert answer.data["refused"] == [{"what": "window", "url": url}]
+        assert f"A new window was refused: {url}." in answer.text
+        assert "refused" not in (await made.do("click", "button", "Inner")).data
+        assert made.pages.hits["/inner"] == 1
 
 
 async def test_a_dialog_is_dismissed_and_told(desk: Opening) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -17,6 +17,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.browser_instance import Instance
 from engine.browser.interact.command_errors import (
+    DownloadSkipped,
     NoHistory,
     PageUnreadable,
     StaleReference,
@@ -29,11 +30,11 @@ from engine.browser.page.failures import PageTooHeavy, net_failure
 from engine.browser.page.isolated_world import World
 from engine.browser.page.secret_mask import SecretMask
 from engine.egress.egress_policy import DomainAllowlist, Policy, without_credentials
-from engine.model.errors import BrowserGone, PageError
+from engine.model.errors import BrowserGone
 from engine.secrets.given_secrets import of_address, of_credentials
 
 if TYPE_CHECKING:
-    from playwright.async_api import Dialog, Frame, Page, Request, Response
+    from playwright.async_api import Dialog, Download, Frame, Page, Request, Response
 
 SETTLE_MS = 100
 COMPUTES_MS: Final = 2_000  # of a page that computes without end, for each action
@@ -41,6 +42,7 @@ REVEAL_MS: Final = 500  # of a page with hidden text and timers, for each action
 GRACE_S = 2.0
 CLOSE_S = 2.0
 MOST_DIALOGS = 10
+MOST_REFUSED = 10
 _ERROR_PAGE = "chrome-error:"
 Way = Literal["back", "forward", "reload"]
 
@@ -52,6 +54,13 @@ class Visit(msgspec.Struct, frozen=True):
     title: str
     status: int
     settled: bool
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A download or window of the page that the tab did not open; the address is redacted."""
+
+    what: Literal["download", "window"]
+    url: str
 
 
 class AgentTab:
@@ -67,6 +76,8 @@ class AgentTab:
         self.mask = SecretMask()
         self.world: World
         self.dialogs: list[str] = []  # dialog messages since the call began
+        self._refused: list[Refused] = []  # since the last answer: some come after their call
+        self._asked = ""  # address that `go` loads
         self._held = HeldOpen()
         self._settled = True
         self._crashed = False
@@ -100,8 +111,9 @@ class AgentTab:
         self.page.on("crash", lambda _: self._on_crash())
         self.page.on("request", self._on_request)
         self.page.on("requestfinished", self._on_end)
-        self.page.on("requestfailed", self._on_end)
+        self.page.on("requestfailed", self._on_failed)
         self.page.on("framenavigated", self._on_navigated)
+        self.page.on("download", self._on_download)
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
@@ -140,7 +152,7 @@ class AgentTab:
         """
         self.mask.add_given(of_address(url))
         await self.allowlist.check(url)
-        address = without_credentials(url)
+        self._asked = address = without_credentials(url)
         try:
             if anew and "#" in address:
                 await self.page.goto(BLANK, wait_until="commit", timeout=limit_ms)
@@ -149,7 +161,7 @@ class AgentTab:
             if "net::" in failed.message:
                 await self._see_error_page()
             if "Download is starting" in failed.message:
-                raise PageError("download", "download skipped") from failed
+                raise DownloadSkipped("download", "download skipped") from failed
             raise
         self._crashed = False
         return await self.arrive(limit_ms, wait_for)
@@ -178,6 +190,7 @@ class AgentTab:
         Raises:
             PageError: the page led to a blocked address.
         """
+        self._asked = ""
         await self.settle(limit_ms, wait_for)
         self.check_refused()
         return await self.where()
@@ -221,6 +234,8 @@ class AgentTab:
                 waitFor=wait_for,
             )
             self._held.note(reply["held"])
+            for url in reply.get("popups", ()):  # the instance closes them
+                self._note_refused("window", str(url))
             wire = self.instance.wire(self.page)
             if reply["settled"] and reply["written"] and await is_importing(wire):
                 written = reply["settled"] = await imported(wire, until)
@@ -265,6 +280,11 @@ class AgentTab:
         except (TimeoutError, Error):
             return  # gone already, or closed with its context
 
+    def take_refused(self) -> list[Refused]:
+        """Return and clear the refused downloads and windows."""
+        refused, self._refused = self._refused, []
+        return refused
+
     def _why(self, otherwise: Exception) -> Exception:
         refused = self.instance.refused(self.page)
         if refused is not None:
@@ -300,6 +320,23 @@ class AgentTab:
     def _on_end(self, request: Request) -> None:
         if request is self._under_way:
             self._arrived.set()
+
+    async def _on_failed(self, request: Request) -> None:
+        """End the page's wait for a navigation that brings no document, such as a download."""
+        is_ours = request is self._under_way
+        self._on_end(request)
+        if is_ours:
+            with suppress(Error, PageUnreadable):
+                await self.world.ask("stays", pending=PENDING)
+
+    def _on_download(self, download: Download) -> None:
+        if download.url != self._asked:  # the error of `go` reports that one
+            self._note_refused("download", download.url)
+
+    def _note_refused(self, what: Literal["download", "window"], url: str) -> None:
+        if len(self._refused) < MOST_REFUSED:
+            address = without_credentials(url)
+            self._refused.append(Refused(what, self.mask.text(address, 2_048)))
 
     def _on_navigated(self, frame: Frame) -> None:
         if frame == self.page.main_frame:

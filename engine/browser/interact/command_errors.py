@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.model.errors import EngineError
+from engine.model.errors import EngineError, PageError
 
 
 class StaleReference(EngineError):
@@ -32,6 +32,14 @@ class WrongElement(EngineError):
     title = "That does not fit the element"
     sentence = "{element} {reason}"
     advice_text = "Find the element that is meant, or use another action."
+
+
+class DownloadSkipped(PageError):
+    """The address that a tab was sent to is a file."""
+
+    code = "download_skipped"
+    title = "The address is a file"
+    advice_text = "Agents' tabs keep no files. Open a page instead."
 
 
 class NoSuchOption(EngineError):
