@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 
 from engine.model.errors import InvalidArguments, Problem
 from engine.verbs import Param, Verb
+from engine.verbs.schemas import param_schema
+from engine.verbs.unknown_arguments import missing_arguments, unknown_argument
 from engine.verbs.verb_table import VERBS
 
 Method = Literal["GET", "POST", "DELETE"]
@@ -74,11 +76,11 @@ class HttpRoute:
         params = {param.name: param for param in self.params}
         found: dict[str, Any] = {}
         problems: list[Problem] = []
+        offered = {name: param_schema(param) for name, param in params.items()}
         pairs = [(name, _of_text(params.get(name), text)) for name, text in query]
         for name, value in (*pairs, *body.items()):
             if name not in params:
-                message = f"is no argument of {self.method} {self.path}"
-                problems.append(Problem(str(name)[:200], "unknown_argument", message))
+                problems.append(unknown_argument(name, f"{self.method} {self.path}", offered))
             elif name not in found:
                 found[name] = value
             elif params[name].shape in ("many", "items") and isinstance(value, list | str):
@@ -86,7 +88,8 @@ class HttpRoute:
             else:
                 problems.append(Problem(name, "given_twice", "is given more than once"))
         if problems:
-            raise InvalidArguments(tuple(problems))
+            required = [name for name, param in params.items() if param.required]
+            raise InvalidArguments((*problems, *missing_arguments(required, found)))
         if self.id_param:
             found[self.id_param] = [path_id] if self.id_param == "task_ids" else path_id
         return found
@@ -97,7 +100,7 @@ def _of_text(param: Param | None, text: str) -> Any:
     shape = param.shape if param is not None else "text"
     if shape in ("many", "items"):
         return [text]
-    if shape == "number" and text.isascii() and text.isdigit():
+    if shape == "number" and text.isascii() and text.removeprefix("-").isdigit():
         return int(text[:32])
     if shape == "flag":
         return {"true": True, "1": True, "": True, "false": False, "0": False}.get(text, text)

@@ -17,6 +17,7 @@ from engine.agents.tool_calls import camel
 from engine.model.errors import InvalidArguments, Problem
 from engine.verbs import Param, Verb
 from engine.verbs.schemas import object_schema
+from engine.verbs.unknown_arguments import missing_arguments, unknown_argument
 from engine.verbs.verb_table import VERBS
 
 Group = Literal["tasks", "schedules", "goals", "runs", "browser"]
@@ -77,15 +78,22 @@ class Tool:
             raise InvalidArguments((wrong,))
         found: dict[str, Any] = {}
         problems: list[Problem] = []
+        offered = self.input_schema["properties"]
         for name, value in (arguments or {}).items():
             target = self._targets.get(name)
             if target is None:
-                problems.append(Problem(name, "unknown_argument", f"is no argument of {self.name}"))
+                problems.append(unknown_argument(name, self.name, offered))
             elif found.setdefault(target, value) != value:
                 problems.append(Problem(name, "given_twice", f"contradicts {target}"))
         if problems:
-            raise InvalidArguments(tuple(problems))
+            raise InvalidArguments((*problems, *self._missing(found)))
         return self.adapt(found)
+
+    def _missing(self, found: Mapping[str, Any]) -> list[Problem]:
+        required = self.input_schema.get("required", ())
+        return missing_arguments(
+            required, (name for name in required if self._targets[name] in found)
+        )
 
     @cached_property
     def _targets(self) -> dict[str, str]:

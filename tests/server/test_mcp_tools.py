@@ -15,6 +15,7 @@ import pytest
 from mcp import Client, MCPError
 
 from engine.model.config import Settings
+from engine.model.errors import InvalidArguments
 from engine.server.mcp_server import McpServer
 from engine.server.tool_table import TOOLS, tools_of
 from engine.service.engine import Engine
@@ -51,6 +52,47 @@ def test_the_schema_of_a_tool_names_what_the_tool_accepts(name: str) -> None:
     for argument in tool.input_schema["properties"]:
         tool.given({argument: None})
     assert "caller" not in tool.input_schema["properties"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "messages"),
+    [
+        (
+            "task_submit",
+            {"task_name": "Log in", "commands": []},
+            [
+                "task_name: is no argument of task_submit; did you mean task.task_name?",
+                "commands: is no argument of task_submit; did you mean task.commands?",
+                "task: is needed",
+            ],
+        ),
+        (
+            "oc_task_start",
+            {"kind": "crawl", "url": "https://example.com/"},
+            ["url: is no argument of oc_task_start; did you mean args.url?"],
+        ),
+        (
+            "oc_task_run_update",
+            {"runId": "0123456789abcdef", "completed": ["a"]},
+            ["completed: is no argument of oc_task_run_update; did you mean completed_items?"],
+        ),
+        (
+            "find",
+            {"colour": "red"},
+            [
+                "colour: is no argument of find; there are query, limit, tab_id, timeout_ms,"
+                " taskId, agentId",
+                "query: is needed",
+            ],
+        ),
+    ],
+)
+def test_an_unknown_argument_is_reported_with_the_one_that_was_meant(
+    tool: str, given: dict[str, Any], messages: list[str]
+) -> None:
+    with pytest.raises(InvalidArguments) as wrong:
+        TOOLS[tool].given(given)
+    assert str(wrong.value) == "; ".join(messages)
 
 
 async def test_one_text_is_taken_where_a_list_of_texts_is_asked_for(hosting: Hosting) -> None:

@@ -112,6 +112,19 @@ async def test_the_list_is_filtered_by_query_parameters(serving: Serving) -> Non
         assert (await client.code("GET", "/tasks?query=nosuch:1"))[0] == 400
 
 
+async def test_an_unknown_argument_is_reported_with_the_one_that_was_meant(
+    serving: Serving,
+) -> None:
+    async with serving() as client:
+        _, found = await client.call("POST", "/runs", {"taskThreadId": "x"})
+        assert found["error"]["message"] == (
+            "taskThreadId: is no argument of POST /runs; did you mean task_thread_id?; "
+            "task_thread_id: is needed"
+        )
+        _, found = await client.call("GET", "/tasks?limit=-1")
+        assert found["error"]["message"].startswith("limit: must be from 0 to ")
+
+
 async def test_a_long_list_is_answered(serving: Serving) -> None:
     async with serving() as client:
         for number in range(105):
