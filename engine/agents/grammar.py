@@ -110,6 +110,8 @@ def parse(instruction: str) -> Step:
         if match is not None:
             return read(match)
     verb = said.split(None, 1)[0][:40]
+    if form := _FORMS.get(verb.lower()):
+        raise InstructionRefused(reason=f"A step with '{verb}' has the form: {verb} {form}.")
     raise InstructionRefused(reason=f"'{verb}' is not the beginning of a step that is known.")
 
 
@@ -232,3 +234,14 @@ _WORDS: Final[tuple[tuple[str, Callable[[re.Match[str]], Step]], ...]] = (
     (rf"scroll\s+(?:to\s+)?{_TARGET}(?:\s+into\s+view)?", _on("scroll_into_view")),
 )
 _RULES: Final = tuple((re.compile(words, re.I | re.S), read) for words, read in _WORDS)
+_INTO: Final = "TEXT into TARGET"
+_IN: Final = (
+    "TEXT in TARGET, for a select field; for a radio button or a shown option: click TARGET"
+)
+# What follows the verbs that need more than a target.
+_FORMS: Final = {
+    **dict.fromkeys(("type", "enter", "write"), _INTO),
+    **dict.fromkeys(("select", "choose", "pick"), _IN),
+    "fill": "TARGET with TEXT",
+    "scroll": "up, down, to top, to bottom or to TARGET",
+}

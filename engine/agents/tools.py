@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -68,11 +68,33 @@ def plain(text: str) -> str:
 
 
 def rank(query: str, elements: Sequence[PageElement]) -> list[Match]:
-    """Return the elements that contain a word of `query`, best first."""
+    """Return the elements that contain a word of `query`, best first.
+
+    An element around another match of the same name, as a list item around a link, is left out.
+    """
     words = list(dict.fromkeys(words_of(query)))
-    found = (_match(query, words, at, element) for at, element in enumerate(elements))
-    kept = [match for match in found if match.words]
+    found = [_match(query, words, at, element) for at, element in enumerate(elements)]
+    around = _wrappers([match.at for match in found if match.words], elements)
+    kept = [match for match in found if match.words and match.at not in around]
     return sorted(kept, key=lambda match: (-match.words, -match.score, match.at))
+
+
+def _wrappers(fits: Sequence[int], elements: Sequence[PageElement]) -> set[int]:
+    """Return the elements that only pass on the name of another match inside them."""
+    around: set[int] = set()
+    for at in fits:
+        name = plain(str(elements[at].get("name", "")))
+        for above in _ancestors(at, elements):
+            if name and name == plain(str(elements[above].get("name", ""))):
+                around.add(above)
+    return around
+
+
+def _ancestors(at: int, elements: Sequence[PageElement]) -> Iterator[int]:
+    above = int(elements[at].get("above", -1))
+    while above >= 0:
+        yield above
+        above = int(elements[above].get("above", -1))
 
 
 def _match(query: str, words: list[str], at: int, element: PageElement) -> Match:
@@ -145,12 +167,7 @@ def _interactivity(role: str) -> int:
 
 def _innermost(fits: list[int], elements: Sequence[PageElement]) -> list[int]:
     """Drop elements that have the name only because they contain another match."""
-    around: set[int] = set()
-    for at in fits:
-        above = int(elements[at].get("above", -1))
-        while above >= 0:
-            around.add(above)
-            above = int(elements[above].get("above", -1))
+    around = {above for at in fits for above in _ancestors(at, elements)}
     return [at for at in fits if at not in around]
 
 

@@ -53,7 +53,11 @@
   const frame = (reading, element, depth) => {
     const document = el.inner(element);
     reading.put(element, "frame");
-    if (!document?.body) reading.items.at(-1).states.push("of another site, not read");
+    if (!document?.body) {
+      const item = reading.items.at(-1);
+      item.states.push("of another site, not read");
+      if (/^https?:/.test(element.src)) item.href = element.src; // it can be opened on its own
+    }
     reading.flush();
     if (document?.body) walk(reading, document.body, depth + 1, false);
     reading.flush();

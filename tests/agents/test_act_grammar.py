@@ -97,6 +97,20 @@ def test_what_is_not_in_the_grammar_is_refused_with_what_is(said: str) -> None:
     assert "click Save" in refused.value.advice
 
 
+@pytest.mark.parametrize(
+    ("said", "form"),
+    [
+        ("choose Phone", "choose TEXT in TARGET"),
+        ("Type 'hello'", "Type TEXT into TARGET"),
+        ("fill Name", "fill TARGET with TEXT"),
+    ],
+)
+def test_a_known_verb_with_too_few_words_is_refused_with_its_form(said: str, form: str) -> None:
+    with pytest.raises(InstructionRefused) as refused:
+        parse(said)
+    assert f"has the form: {form}" in str(refused.value)
+
+
 SOME = """click type into in the press scroll down ' " “ select to go back ref_1_2 then with fill
 check button + Enter 300 {0}"""
 WORDS = st.sampled_from(SOME.split())

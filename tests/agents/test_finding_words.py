@@ -37,6 +37,16 @@ def test_a_role_is_found_by_what_people_call_it() -> None:
     assert best("dropdown", one("button", "Go"), one("combobox", "Colour")) == [1]
 
 
+def test_an_element_that_passes_on_the_name_of_another_is_left_out() -> None:
+    page = (
+        one("listitem", "Item 19"),
+        one("link", "Item 19", above=0),
+        one("listitem", "Item 190 of 200"),
+        one("link", "Item 190", above=2),
+    )
+    assert best("item", *page) == [1, 2, 3]
+
+
 def test_equal_ones_keep_the_order_of_the_page() -> None:
     assert best("go", *(one("link", "Go") for _ in range(4))) == [0, 1, 2, 3]
 

@@ -216,7 +216,8 @@ async def test_a_cross_site_frame_is_listed_as_unread(desk: Opening, elsewhere: 
         async with desk(allow_private=places) as wide:
             await wide.show(f"<iframe title=Ad src='http://localhost:{port}/f'></iframe>")
             text = await wide.read()
-        assert 'frame "Ad" of another site, not read' in text
+        address = f"http://localhost:{port}/f"
+        assert f'frame "Ad" of another site, not read -> {address}]' in text
         assert "Inside" not in text
 
 

@@ -35,6 +35,15 @@ from engine.browser.interact.typed_content import (
 )
 
 READY_MS = 3_000  # a page that moves longer never comes to rest
+# Values of fields with a picker, which take no other spelling.
+EXAMPLES: Final = {
+    "date": "2026-03-31",
+    "time": "14:30",
+    "month": "2026-03",
+    "week": "2026-W14",
+    "datetime-local": "2026-03-31T14:30",
+    "color": "#3366cc",
+}
 KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms
 
 
@@ -106,7 +115,8 @@ async def interact(tab: AgentTab, ref: str, action: str, value: str, limit_ms: i
 async def _mouse(target: Target, *, button: Any = "left", times: int = 1) -> Element:
     spot, found = await target.ready()
     if spot["tag"] == "INPUT" and found.role == "file":
-        raise WrongElement(element=found.called, reason="takes files, which are not given here.")
+        reason = "takes files, which only a command task can give it: task_submit with upload."
+        raise WrongElement(element=found.called, reason=reason)
     mouse = target.tab.page.mouse
     await mouse.click(spot["x"], spot["y"], button=button, click_count=times)
     return found
@@ -171,7 +181,11 @@ async def _write(target: Target, text: str, *, append: bool) -> str:
         target.tab.mask.add([text])
     reply = await target.ask("edit", append=append)
     if reply["how"] == "set" and (await target.ask("set", value=text)).get("refused"):
-        raise WrongElement(element=found.called, reason=f"({found.type}) takes no such value.")
+        example = EXAMPLES.get(found.type or found.role, "")
+        such = f"; it must look like {example}" if example else ""
+        raise WrongElement(
+            element=found.called, reason=f"({found.type}) takes no such value{such}."
+        )
     if reply["how"] == "no":
         raise WrongElement(element=found.called, reason="takes no text.")
     note = ""
