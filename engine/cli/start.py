@@ -547,7 +547,7 @@ def print_obstacle(
     if any(engine.own.lost(task_id) is not None for task_id in ids):
         return before
     away = say("start.away")
-    now = away if any(map(engine.own.is_away, ids)) else display(engine.own.trouble)
+    now = away if any(map(engine.own.is_away, ids)) else _trouble_line(engine)
     now = now or ("" if ending else waiting_line(engine, [*ids]))
     if now and now != before:
         note(now)
@@ -556,6 +556,11 @@ def print_obstacle(
     elif before.startswith(say("hold")) and not now and not ending:
         note(say("hold.over"))
     return now
+
+
+def _trouble_line(engine: Engine) -> str:
+    trouble = display(engine.own.trouble).rstrip(".")
+    return say("start.trouble", reason=trouble) if trouble else ""
 
 
 async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:

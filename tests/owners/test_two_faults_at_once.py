@@ -137,7 +137,7 @@ def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_w
         disk.back()
     else:
         disk.back()
-        said_until(crawl.stderr, "No space left")
+        said_until(crawl.stderr, "No space left on device. Waiting; the task goes on")
         crawl.send_signal(signal.SIGKILL)
         crawl.wait()
     kept = disk.pages()
