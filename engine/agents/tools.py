@@ -297,6 +297,7 @@ def _address(said: str) -> str:
 
 
 MOST_ITEMS = 5_000  # elements of one page in a reply
+VALUE_CUT = "\n… cut: at most 1,000 items of a list, 8 levels and 256 KiB are returned"
 MOST_PAGE = 2 * 1024 * 1024  # characters of one page that are examined
 TITLE_S = 1.0
 _MAY_LEAVE: Final = frozenset({"navigate", "act"})  # tools that also work while a tab shows no page
@@ -487,9 +488,12 @@ async def _done(call: Call, sentence: str, element: Element | None) -> ToolReply
 
 
 async def _javascript(call: Call) -> ToolReply:
-    value = await evaluate(call.tab, call.given["code"], call.limit_ms)
+    value, is_cut = await evaluate(call.tab, call.given["code"], call.limit_ms)
     text = json.dumps(value, ensure_ascii=False)
     data: dict[str, Any] = {"tab_id": call.tab.id, "url": (await call.tab.where()).url}
+    if is_cut:
+        data["truncated"] = True
+        text += VALUE_CUT
     if len(text.encode("utf-8", "replace")) > MOST_TEXT_BYTES:
         return reply(text, {**data, "truncated": True})
     return reply(text, {**data, "value": value})

@@ -1,10 +1,17 @@
-// Convert a script's result of any type to JSON text of bounded size; runs in the page.
+// Convert a script's result of any type to JSON text of bounded size, `[value, isCut]`; runs in the
+// page.
 ((most) => {
   const DEPTH = 8;
   const ITEMS = 1000;
   let room = most;
+  let isCut = false;
+  const cuts = (when) => {
+    isCut ||= when;
+    return when;
+  };
   const spend = (text) => {
     const kept = text.slice(0, Math.max(0, room));
+    cuts(kept.length < text.length);
     room -= kept.length + 4;
     return kept.toWellFormed();
   };
@@ -54,12 +61,18 @@
     Error: String, DOMException: String, Promise: String, Window: String,
   };
   const LISTS = /^(Set|(Radio)?NodeList|HTML\w*Collection)$/;
+  // One item more than is kept, which shows that the list goes on.
+  const startOf = (one, kind) => {
+    if (Array.isArray(one)) return one.slice(0, ITEMS + 1);
+    if (kind === "ArrayBuffer") return [...new Uint8Array(one).subarray(0, ITEMS + 1)];
+    if (kind === "DataView") return [...new Uint8Array(one.buffer, one.byteOffset, one.byteLength).subarray(0, ITEMS + 1)];
+    if (ArrayBuffer.isView(one)) return [...one.subarray(0, ITEMS + 1)];
+    return LISTS.test(kind) ? [...one].slice(0, ITEMS + 1) : null;
+  };
   const listOf = (one, kind) => {
-    if (Array.isArray(one)) return one.slice(0, ITEMS);
-    if (kind === "ArrayBuffer") return [...new Uint8Array(one).subarray(0, ITEMS)];
-    if (kind === "DataView") return [...new Uint8Array(one.buffer, one.byteOffset, one.byteLength).subarray(0, ITEMS)];
-    if (ArrayBuffer.isView(one)) return [...one.subarray(0, ITEMS)];
-    return LISTS.test(kind) ? [...one].slice(0, ITEMS) : null;
+    const list = startOf(one, kind);
+    if (list !== null && cuts(list.length > ITEMS)) list.length = ITEMS;
+    return list;
   };
 
   // Without prototypes, because JSON.stringify calls a toJSON that a page gives to all objects.
@@ -73,8 +86,9 @@
   };
   const fieldsOf = (entries, convert) => {
     const kept = bare({});
+    cuts(entries.length > ITEMS);
     for (const [key, value] of entries.slice(0, ITEMS)) {
-      if (room <= 0) break;
+      if (cuts(room <= 0)) break;
       kept[spend(String(key))] = convert(value);
     }
     return kept;
@@ -83,16 +97,19 @@
     const kind = kindOf(one);
     const isObject = one !== null && (typeof one === "object" || kind === "HTMLAllCollection");
     if (!isObject) return simple(one);
-    if (room <= 0) return "…";
+    if (cuts(room <= 0)) return "…";
     if (isNode(one)) return outline(one);
     if (Object.hasOwn(TEXTS, kind)) return spend(TEXTS[kind](one));
     if (seen.includes(one)) return "[circular]";
-    if (seen.length >= DEPTH) return "…";
+    if (cuts(seen.length >= DEPTH)) return "…";
     const deeper = [...seen, one];
     const list = listOf(one, kind);
     if (list) return bare(list.map((item, at) => valueOf(list, at, deeper)));
     if (kind === "Map") return fieldsOf([...one], (value) => valueOf([value], 0, deeper));
     return fieldsOf(Object.keys(one).map((key) => [key, key]), (key) => valueOf(one, key, deeper));
   };
-  return (given) => JSON.stringify(valueOf([given], 0, []));
+  return (given) => {
+    const value = valueOf([given], 0, []);
+    return JSON.stringify(bare([value, isCut]));
+  };
 })

@@ -426,3 +426,31 @@ async def test_a_page_that_asks_whether_to_leave_it_is_left_and_that_is_told(des
         assert answer.text.endswith("The page asked whether to leave it, and was left.")
         back = await made.call("navigate", action="back")
         assert (await made.call("navigate", action="reload")).data["url"] == back.data["url"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("Array.from({length: 1_001}, (_, at) => at)", 1_000),
+        ("new Uint8Array(1_001)", 1_000),
+        ("Object.fromEntries(Array.from({length: 1_001}, (_, at) => ['k' + at, at]))", 1_000),
+        ("new Set(Array.from({length: 1_001}, (_, at) => at))", 1_000),
+        ("[[[[[[[[[1]]]]]]]]]", 1),
+    ],
+)
+async def test_a_value_that_is_cut_says_so(desk: Opening, code: str, kept: int) -> None:
+    async with desk() as made:
+        await made.show("x")
+        answer = await made.call("javascript_tool", code=code)
+        assert len(answer.data["value"]) == kept
+        assert answer.data["truncated"]
+        assert "\n… cut: at most 1,000 items of a list" in answer.text
+
+
+async def test_a_whole_value_of_any_size_is_not_called_cut(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("x")
+        for code in ("Array.from({length: 1_000}, (_, at) => at)", "undefined", "({a: [[1]]})"):
+            answer = await made.call("javascript_tool", code=code)
+            assert "truncated" not in answer.data
+            assert "cut" not in answer.text

@@ -250,6 +250,8 @@ async def test_stored_values_are_bounded(opened: Opening, site: Site) -> None:
     assert "…" in str(deep)
     assert isinstance(node["value"], str)
     assert text["value"].endswith("ok")
+    assert all(each["truncated"] for each in (long, wide, round_, deep))
+    assert "truncated" not in node | text
 
 
 HIDDEN = "<button id=b style='display:none'>x</button>"

@@ -311,7 +311,9 @@ async def evaluate(call: Call) -> Any:
     where, source = await document(call), str(call.args["script"])
     function = await _compiled(call, await call.stage.page(), source)
     value = await where.evaluate(_CALL.format(function))
-    return {"value": plain(value)}
+    read = _Plain()
+    found = {"value": read.value(value, 0)}
+    return {**found, "truncated": True} if read.is_cut else found
 
 
 CONTENT: Final[Mapping[str, Tool]] = {
@@ -359,6 +361,7 @@ class _Plain:
     def __init__(self) -> None:
         self._items = 0
         self._room = MAX_TEXT
+        self.is_cut = False
 
     def value(self, given: Any, depth: int) -> Any:
         self._items += 1
@@ -369,18 +372,22 @@ class _Plain:
         if isinstance(given, float):
             return given if math.isfinite(given) else _NO_NUMBER[str(given)]
         if self._items > MAX_ITEMS or depth > MAX_DEPTH:
+            self.is_cut = True
             return "…"
         if isinstance(given, Mapping):
             return {
                 self._text(str(key)): self.value(item, depth + 1) for key, item in given.items()
             }
         if isinstance(given, list | tuple):
-            return [self.value(item, depth + 1) for item in given[: MAX_ITEMS - self._items]]
+            kept = given[: MAX_ITEMS - self._items]
+            self.is_cut = self.is_cut or len(kept) < len(given)
+            return [self.value(item, depth + 1) for item in kept]
         return self._text(given.isoformat() if isinstance(given, datetime) else str(given))
 
     def _text(self, text: str) -> str:
         kept = text[: self._room]
         self._room -= len(kept)
+        self.is_cut = self.is_cut or len(kept) < len(text)
         return kept if len(kept) == len(text) else kept + "…"
 
 

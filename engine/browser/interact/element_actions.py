@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from playwright.async_api import Error
@@ -337,7 +337,14 @@ _NOT_BEGUN = "Uncaught"
 _ENDED = "Internal error"  # its message about a script ended at the limit
 
 
-async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
+class ScriptValue(NamedTuple):
+    """Value of a script as JSON, and whether a part of it was left out."""
+
+    value: Any
+    is_cut: bool
+
+
+async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> ScriptValue:
     """Run `code` and return its value as JSON; elements, cycles and functions become texts.
 
     Raises:
@@ -353,8 +360,8 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
     if "exceptionDetails" in answer:
         raise ScriptFailed(reason=tab.mask.text(_error_text(answer["exceptionDetails"]), 1_000))
     tab.check_refused()
-    given = json.loads(answer["result"].get("value") or "null")
-    return tab.mask.value(given)
+    value, is_cut = json.loads(answer["result"].get("value") or "[null, false]")
+    return ScriptValue(tab.mask.value(value), bool(is_cut))
 
 
 async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
