@@ -23,6 +23,8 @@ from engine.model.ending_signals import handled_on_loop
 from engine.server.mcp_server import McpServer
 from engine.service.engine import Engine
 
+log = logging.getLogger(__name__)
+
 LEAVE_S: Final = 5.0  # hosts kill the process soon after they asked it to end
 
 
@@ -49,6 +51,8 @@ async def _serve(settings: Settings, groups: Collection[str]) -> None:
         try:
             async with stdio_server() as (read, write):
                 await face.server.run(read, write, face.server.create_initialization_options())
+        except* ConnectionError:  # the host was killed while an answer was written to it
+            log.info("the host has gone")
         finally:
             await _close(engine, face)
 

@@ -96,6 +96,21 @@ def test_the_server_ends_with_its_host_and_leaves_no_browser(
         assert [json.loads(line) for line in out.splitlines()] == []
 
 
+def test_a_host_that_is_killed_while_an_answer_is_written_is_no_fault(home: Path) -> None:
+    with Server(home, "--tools", "tasks") as server:
+        stdin, stdout = server.process.stdin, server.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdout.close()
+        for number in range(50, 70):  # all are read before the end of the input
+            server._write({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}})
+        stdin.close()
+        server.process.stdin = server.process.stdout = None
+        assert server.process.wait(LIMIT_S) == 0
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == ""
+
+
 def test_only_the_chosen_groups_are_offered(home: Path) -> None:
     with Server(home, "--tools", "browser") as server:
         names = {tool["name"] for tool in server.ask("tools/list")["tools"]}
