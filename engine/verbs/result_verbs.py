@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.export.exporter import FORMATS, Order
+from engine.export.exporter import FORMATS, PACKED, Order
 from engine.export.recordings import FORMATS as RECORDING_FORMATS
 from engine.model.errors import InvalidArguments, Problem
 from engine.results.site_audit import REPORT_NAMES, known_report
@@ -17,7 +17,7 @@ from engine.verbs.model import Param, Verb
 if TYPE_CHECKING:
     from engine.service.engine import Engine
 
-_FORMATS = ", ".join(FORMATS)
+_FORMATS = ", ".join((*FORMATS, *PACKED))
 _REPORTS = ", ".join(REPORT_NAMES)
 
 
@@ -100,7 +100,7 @@ VERBS: tuple[Verb, ...] = (
         "Write what a task found as a table or report: pages, actions, commands.",
         (
             Param("task_id", "the task's id: 16 hex digits", positional=True, required=True),
-            Param("format", f"one of {_FORMATS}, wacz (or what the file's name ends in)"),
+            Param("format", f"one of {_FORMATS} (or what the file's name ends in)"),
             Param("output", "the file to write; - or nothing: standard output", "path", short="o"),
             Param("columns", "only these columns, with commas between (repeatable)", "many"),
             Param("report", f"instead of the pages of a crawl a report: {_REPORTS}"),

@@ -58,7 +58,7 @@ def test_a_part_is_said_to_be_one_beside_the_rows(home, crawled) -> None:
     [
         (("--format", "pdf"), 2, "'pdf' is no format"),
         (("-o", "x.zzz"), 2, "csv, json, jsonl, xlsx, html, zip, wacz"),
-        ((), 2, "is needed: one of csv"),
+        ((), 2, "is needed: one of csv, json, jsonl, xlsx, html, zip, wacz"),
         (("--format", "xlsx"), 2, "needs the name of a file"),
         (("--format", "csv", "--columns", "url,nose"), 2, "there is no column 'nose'"),
         (("--format", "csv", "-o", "{there}"), 1, "--force"),
