@@ -58,6 +58,7 @@
   };
   const tell = (detail) => {
     const told = tellOf(document, detail);
+    if (detail === "seen") for (const owner of frames()) tellOf(owner, detail);
     if (told === null) return null;
     told.inner = [];
     for (const owner of frames()) {
@@ -65,6 +66,7 @@
       if (inner === null) continue;
       told.inner.push(inner);
       told.open.push(...inner.open);
+      told.set.push(...inner.set);
       const ends = [told.ago.ended, inner.ago.ended].filter((ms) => ms !== null);
       told.ago.ended = ends.length ? Math.min(...ends) : null;
     }

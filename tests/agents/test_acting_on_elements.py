@@ -115,6 +115,21 @@ async def test_what_a_timer_of_an_action_brings_is_waited_for(desk: Opening) -> 
         assert await made.script("document.querySelector('ul').innerText") == "Oslo"
 
 
+async def test_what_a_timer_of_an_action_in_a_frame_brings_is_waited_for(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/data"] = Answer(b"Oslo", 200, "text/plain", delay_s=1)
+        made.pages["/search"] = (
+            f"<p>{'word ' * 100}</p><input aria-label=City><ul></ul><script>let timer;"
+            "document.querySelector('input').oninput = () => { clearTimeout(timer); timer ="
+            " setTimeout(async () => { document.querySelector('ul').textContent ="
+            " await (await fetch('/data')).text() }, 400) }</script>"
+        )
+        await made.show(f"<p>{'word ' * 100}</p><iframe src=/search width=400 height=400></iframe>")
+        await made.do("type", "textbox", "City", "os")
+        found = "frames[0].document.querySelector('ul').innerText"
+        assert await made.script(found) == "Oslo"
+
+
 async def test_the_answer_of_an_open_stream_is_waited_for_on_a_page_of_few_words(
     desk: Opening,
 ) -> None:
