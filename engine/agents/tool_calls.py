@@ -135,7 +135,17 @@ def _navigation(given: Given) -> list[Problem]:
 _NEEDS = {"type": "the text", "append": "the text", "select": "the option", "press": "the key"}
 
 
+def _dialogs(given: Given) -> list[Problem]:
+    if given["prompt"] is not None and given["dialogs"] != "accept":
+        return [Problem("prompt", "not_together", "needs dialogs: accept")]
+    return []
+
+
 def _interaction(given: Given) -> list[Problem]:
+    return [*_dialogs(given), *_value_problems(given)]
+
+
+def _value_problems(given: Given) -> list[Problem]:
     action, value = given["action"], given["value"]
     if action in _NEEDS and value is None:
         return [missing("value", f"{_NEEDS[action]} to {action}")]
@@ -156,9 +166,20 @@ def _picture(given: Given) -> list[Problem]:
 
 
 _WAYS = ("goto", "back", "forward", "reload", "close")
-_TAB = Arg("tab_id", "the tab, as tabs_context names it; the newest used one if left out", _typed)
+_TAB = Arg("tab_id", "a tab of tabs_context; default: the last used", _typed)
 _TIMEOUT = Arg(
     "timeout_ms", "give up after so many ms", whole(100, MOST_MS), "number", False, TIMEOUT_MS
+)
+_ANSWERS = ("dismiss", "accept")
+_DIALOGS = (
+    Arg(
+        "dialogs",
+        "answer to the page's dialogs during this call",
+        one_of(*_ANSWERS),
+        default="dismiss",
+        choices=_ANSWERS,
+    ),
+    Arg("prompt", "text for an accepted prompt", _typed),
 )
 _REF = "an element, as read_page and find name it (ref_1_7)"
 
@@ -231,6 +252,7 @@ _ALL = (
                 choices=ACTIONS,
             ),
             Arg("value", "the text to type, the option to select, or the key to press", _typed),
+            *_DIALOGS,
             _TAB,
             _TIMEOUT,
         ),
@@ -241,9 +263,11 @@ _ALL = (
         "One step in words, such as: click Save; type 'hello' into Name; select Blue in Colour.",
         (
             Arg("instruction", "the step", long_text(2_000), required=True),
+            *_DIALOGS,
             _TAB,
             _TIMEOUT,
         ),
+        _dialogs,
     ),
     Tool(
         "javascript_tool",
@@ -323,7 +347,7 @@ class AccountedCall:
         self.warning = f"The call was not counted in {self._task_id[:40]}: {why}"
 
 
-_TYPED: Final = ("value", "code", "text")  # arguments of which only the length is stored
+_TYPED: Final = ("value", "code", "text", "prompt")  # arguments of which only the length is stored
 # Their sentences quote parts of texts that are not stored.
 _QUOTING: Final = (InstructionRefused, ScriptFailed)
 

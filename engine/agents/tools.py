@@ -338,7 +338,8 @@ async def run(
                 session.current = tab.id
                 if tool not in _MAY_LEAVE:
                     tab.check_shown()
-                answer = await _TOOLS[tool](Call(tab, given))
+                with tab.answering(given.get("dialogs") == "accept", given.get("prompt")):
+                    answer = await _TOOLS[tool](Call(tab, given))
         except BaseException:
             if is_new:  # a new tab whose first call failed is empty
                 await held.tab.close()
@@ -409,13 +410,19 @@ def _visited(tab: AgentTab, visit: Visit, refused: Sequence[Refused]) -> dict[st
 
 
 def _dialogs(tab: AgentTab) -> str:
+    found = "".join(f"\n{_answered(tab, said)}" for said in tab.dialogs)
+    asks = any(said.startswith(("confirm:", "prompt:")) for said in tab.dialogs)
+    if asks and tab.answered == "dismissed":
+        found += "\nTo accept such a dialog, repeat the call with dialogs: accept."
+    return found
+
+
+def _answered(tab: AgentTab, said: str) -> str:
     asked = f"{LEAVING}:"
-    return "".join(
-        f"\nThe page asked whether to leave it, and was left. {said.removeprefix(asked)}".rstrip()
-        if said.startswith(asked)
-        else f"\nA dialog was dismissed: {said}"
-        for said in tab.dialogs
-    )
+    if said.startswith(asked):
+        said = said.removeprefix(asked)
+        return f"The page asked whether to leave it, and was left. {said}".rstrip()
+    return f"A dialog was {tab.answered}: {said}"
 
 
 async def _read_page(call: Call) -> ToolReply:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from engine.service.engine import Engine
 
 MOST_ID: Final = 200  # characters of an agent's id
-_TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")
-_AGENT_ID = Param("agent_id", "which browser of this client; without it the client's own")
+_TASK_ID = Param("task_id", "id of the envelope that counts it")
+_AGENT_ID = Param("agent_id", "which browser of this client; by default its own")
 _OURS = frozenset({_TASK_ID.name, _AGENT_ID.name, CALLER})
 
 

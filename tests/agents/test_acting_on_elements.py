@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from engine.agents.reply import InstructionRefused, TargetUnclear, ToolReply
@@ -9,9 +11,10 @@ from engine.agents.tool_calls import ACTIONS
 from engine.browser.interact import element_actions
 from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement
 from engine.browser.page import extraction_options
-from engine.model.errors import AddressBlocked
+from engine.model.errors import AddressBlocked, InvalidArguments
 from engine.sample.site import Answer
 from tests.agents.conftest import Desk, Opening
+from tests.support.engines import until
 
 LOG = """<script>
 const log = [];
@@ -383,6 +386,48 @@ async def test_a_dialog_is_dismissed_and_told(desk: Opening) -> None:
         answer = await made.do("click", "button", "Ask")
         assert answer.data["dialogs"] == ["confirm: Really?"]
         assert answer.data["title"] == "false"
+
+
+async def test_a_dialog_is_accepted_for_the_call_that_asks_for_it(desk: Opening) -> None:
+    asks = "document.title = [confirm('Really?'), prompt('Where?', 'here')]"
+    async with desk() as made:
+        await made.show(f'<button onclick="{asks}">Ask</button>')
+        accept = {"instruction": "click Ask", "dialogs": "accept"}
+        answer = await made.call("act", **accept, prompt="Oslo")
+        assert answer.data["dialogs"] == ["confirm: Really?", "prompt: Where?"]
+        assert answer.data["title"] == "true,Oslo"
+        assert "A dialog was accepted: confirm: Really?" in answer.text
+        assert (await made.call("act", **accept)).data["title"] == "true,here"
+        assert (await made.script(f"{asks}; return document.title")) == "false,"
+        answer = await made.call("act", instruction="click Ask")
+        assert answer.data["title"] == "false,"
+        assert "A dialog was dismissed: prompt: Where?" in answer.text
+        assert "To accept such a dialog, repeat the call with dialogs: accept." in answer.text
+
+
+async def test_the_dialogs_of_one_tab_are_accepted_alone(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/asks"] = "<p>words"
+        made.pages["/late"] = Answer(b"late", delay_s=100.0)
+        waits = "<button onclick=\"fetch('/waits'); fetch('/late')\">Wait</button>"
+        first = (await made.show(waits)).data["tab_id"]
+        asks = await made.call("navigate", url=f"{made.pages.url}/asks", new_tab=True)
+        accepts = {"instruction": "click Wait", "dialogs": "accept", "tab_id": first}
+        waiting = asyncio.create_task(made.call("act", **accepts))
+        await until(lambda: made.pages.hits["/waits"])
+        ask = "return confirm('Really?')"
+        said = await made.call("javascript_tool", code=ask, tab_id=asks.data["tab_id"])
+        assert said.data["value"] is False
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+
+
+async def test_the_answer_of_a_prompt_needs_dialogs_that_are_accepted(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<button>Ask</button>")
+        with pytest.raises(InvalidArguments, match="prompt: needs dialogs: accept"):
+            await made.call("act", instruction="click Ask", prompt="Oslo")
 
 
 async def test_elements_in_frames_and_shadow_roots_are_used_as_well(desk: Opening) -> None:

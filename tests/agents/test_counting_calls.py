@@ -339,6 +339,8 @@ async def test_no_refusal_keeps_what_was_typed(engine: Running, pages: Pages, ho
         ("interact", {"ref": "ref_1_1", "action": "type", "vaule": "hunter2", "value": "x"}),
         ("interact", {"ref": "ref_1_1", "action": "type", "text": ["hunter2"]}),
         ("act", {"instruction": "press hunter2"}),
+        ("act", {"instruction": "click Nothing", "dialogs": "accept", "prompt": "hunter2"}),
+        ("act", {"instruction": "click Save", "prompt": "hunter2"}),
         ("act", {"instruction": "hunter2 type"}),
         ("act", {"instruction": "type hunter2 into Nothing"}),
         ("javascript_tool", {"code": "throw Error('hun' + 'ter2')"}),

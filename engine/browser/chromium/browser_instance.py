@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -250,6 +250,7 @@ class Instance:
         self._dead: set[Page] = set()
         self._selected: Page | None = None
         self.dialogs = Dialogs()
+        self._answers: dict[Page, Dialogs] = {}  # of tabs that have one of their own
         self._opening = asyncio.Lock()
         self._ours = 0  # number of pages that `new_page` is opening
         self._closing: asyncio.Task[None] | None = None
@@ -288,6 +289,15 @@ class Instance:
     def forget_dialogs(self, *, stay: bool = False) -> None:
         """Reset the dialog answers, which apply to one task only."""
         self.dialogs = Dialogs(stay=stay)
+
+    @contextmanager
+    def answering(self, page: Page, answers: Dialogs) -> Iterator[None]:
+        """Answer the dialogs of one tab in another way meanwhile."""
+        self._answers[page] = answers
+        try:
+            yield
+        finally:
+            self._answers.pop(page, None)
 
     def select(self, page: Page) -> None:
         """Make `page` the current tab for as long as it is open."""
@@ -443,7 +453,9 @@ class Instance:
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         if not self.options.asks_person:
-            await self.dialogs.answer(dialog)
+            page = dialog.page
+            own = self._answers.get(page) if page is not None else None
+            await (own or self.dialogs).answer(dialog)
 
     def _on_gone(self, _: object = None) -> None:
         self.gone.set()

@@ -7,15 +7,15 @@ tab pass its secret mask.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.chromium.browser_instance import Instance
+from engine.browser.chromium.browser_instance import Dialogs, Instance
 from engine.browser.interact.command_errors import (
     DownloadSkipped,
     NoHistory,
@@ -76,6 +76,7 @@ class AgentTab:
         self.mask = SecretMask()
         self.world: World
         self.dialogs: list[str] = []  # dialog messages since the call began
+        self.answered: Literal["dismissed", "accepted"] = "dismissed"
         self._refused: list[Refused] = []  # since the last answer: some come after their call
         self._asked = ""  # address that `go` loads
         self._held = HeldOpen()
@@ -114,6 +115,13 @@ class AgentTab:
         self.page.on("requestfailed", self._on_failed)
         self.page.on("framenavigated", self._on_navigated)
         self.page.on("download", self._on_download)
+
+    @contextmanager
+    def answering(self, accept: bool, text: str | None) -> Iterator[None]:
+        """Accept the tab's dialogs meanwhile, a prompt with `text`; else they are dismissed."""
+        self.answered = "accepted" if accept else "dismissed"
+        with self.instance.answering(self.page, Dialogs(accept=accept, text=text)):
+            yield
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
