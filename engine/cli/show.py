@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
@@ -144,8 +145,11 @@ def cells(view: TaskView) -> list[str]:
 
 async def task(
     engine: Engine, view: TaskView, facts: Sequence[str], *, result: bool, events: bool
-) -> None:
-    """Print one task: record and facts of its kind, then events and result on request."""
+) -> bool:
+    """Print one task: record and facts of its kind, then events and result on request.
+
+    Returns False if the result is damaged.
+    """
     click.echo("\n".join(_task_lines(view, facts)))
     if events:
         click.echo("")
@@ -153,15 +157,21 @@ async def task(
             click.echo(event_line(event))
     if result:
         click.echo("")
-        if not _copy_result(await engine.tasks.result(view.task_id)):
-            over = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
-            click.echo(say("result.none.ended" if over else "result.none"), err=True)
+        source = await engine.tasks.result(view.task_id)
+        if source is not None:
+            return _copy_result(source, checked=False) == _Result.WHOLE
+        over = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
+        click.echo(say("result.none.ended" if over else "result.none"), err=True)
+    return True
 
 
 async def task_json(
     engine: Engine, parts: Mapping[str, Any], task_id: str, *, result: bool, events: bool
-) -> None:
-    """Print one task as a JSON document: `parts`, then events and result on request."""
+) -> bool:
+    """Print one task as a JSON document: `parts`, then events and result on request.
+
+    Returns False if the result is damaged, and null in the document.
+    """
     # Open both first, so that an error is reported before any output.
     if events:
         await engine.tasks.events(task_id)
@@ -175,24 +185,32 @@ async def task_json(
             click.echo(lead + json_text(msgspec.to_builtins(event), indent=None), nl=False)
             lead = ",\n    "
         click.echo("\n  ]", nl=False)
+    copied = _Result.WHOLE
     if result:
         click.echo(',\n  "result": ', nl=False)
-        if not _copy_result(source, checked=True):
+        if source is not None:
+            copied = _copy_result(source, checked=True)
+        if source is None or copied == _Result.LEFT_OUT:
             click.echo("null", nl=False)
     click.echo("\n}")
+    return copied == _Result.WHOLE
 
 
-def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
-    """Copy the result to standard output; `checked`: only if it is one JSON value.
+class _Result(Enum):
+    """What was printed of a result."""
 
-    Returns False if nothing was written.
-    """
-    if source is None:
-        return False
+    WHOLE = "whole"
+    AS_IT_STANDS = "as it stands"
+    LEFT_OUT = "left out"
+
+
+def _copy_result(source: BinaryIO, *, checked: bool) -> _Result:
+    """Copy the result to standard output; `checked`: only if it is one JSON value."""
     with source:
-        if checked and not _is_json(source):
+        is_valid = _is_json(source)
+        if checked and not is_valid:
             click.echo(say("result.damaged"), err=True)
-            return False
+            return _Result.LEFT_OUT
         sys.stdout.flush()
         to_terminal = sys.stdout.isatty()  # it would execute escapes of a page
         text = codecs.getincrementaldecoder("utf-8")("replace")
@@ -205,23 +223,21 @@ def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
                 sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     click.echo("")
-    if lacks_bytes:
-        click.echo(say("result.holes"), err=True)
-    return True
+    if lacks_bytes or not is_valid:
+        click.echo(say("result.holes" if lacks_bytes else "result.as_it_stands"), err=True)
+        return _Result.AS_IT_STANDS
+    return _Result.WHOLE
 
 
 def _is_json(source: BinaryIO) -> bool:
     """Check a result in chunks; one larger than `CHECKED_BYTES` is not checked, for time."""
     if not source.seekable():
         return True  # it is generated while read, and larger than the limit
-    if source.seek(0, io.SEEK_END) <= CHECKED_BYTES:
-        source.seek(0)
-        if not is_json(source):
-            return False
-    elif holes.has_hole(source):
-        return False
+    is_large = source.seek(0, io.SEEK_END) > CHECKED_BYTES
     source.seek(0)
-    return True
+    is_valid = not holes.has_hole(source) if is_large else is_json(source)
+    source.seek(0)
+    return is_valid
 
 
 async def every_event(engine: Engine, task_id: str) -> Any:

@@ -14,6 +14,7 @@ import click
 from engine.budgets import has_budget
 from engine.cli import show
 from engine.cli.calls import call, call_on_all, print_json, status_code, warn_unknown_ledgers
+from engine.cli.exit_codes import FAILED
 from engine.cli.goal_lines import contract_lines
 from engine.cli.hold_commands import hold_line
 from engine.model.blocked_places import Refusals, refusal
@@ -54,14 +55,15 @@ def list_tasks(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json
 def get_task(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     wanted = {"result": given["result"], "events": given["events"]}
 
-    async def get(engine: Engine) -> None:
+    async def get(engine: Engine) -> bool:
         view = await verb.call(engine, given)
         if as_json:
-            await show.task_json(engine, await task_data(engine, view), view.task_id, **wanted)
-            return
-        await show.task(engine, view, await fact_lines(engine, view), **wanted)
+            data = await task_data(engine, view)
+            return await show.task_json(engine, data, view.task_id, **wanted)
+        return await show.task(engine, view, await fact_lines(engine, view), **wanted)
 
-    call(settings, get, as_json=as_json)
+    if not call(settings, get, as_json=as_json):
+        sys.exit(FAILED)  # the result is damaged, which standard error says
 
 
 def wait_for_end(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

@@ -183,6 +183,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "prune.done.delete": "Deleted: {number} ({size}).",
     "output.failed": "The answer could not be written: {reason}",
     "result.damaged": "result.json is not valid JSON",
+    "result.as_it_stands": "result.json is not valid JSON; it is printed as it stands",
     "result.holes": (
         "result.json is damaged: parts of it were never written (holes), and are left out here"
     ),

@@ -15,14 +15,14 @@ DAMAGED = "result.json is damaged: parts of it were never written (holes)"
 
 def test_events_and_results_are_printed_around_the_holes(octask: Octask) -> None:
     task_id = task_with_holes(octask.home, 1)
-    said = octask("get", task_id, "--events", "--result")
+    said = octask("get", task_id, "--events", "--result", code=1)
     assert "before" in said
     assert '{"note": "behind"}' in said
     assert said.count(LEFT_OUT) == 1
     assert said.count(DAMAGED) == 1
     assert "text of page 2" in said
     assert '"behind"' in said
-    said = octask("get", task_id, "--events", "--result", "--json")
+    said = octask("get", task_id, "--events", "--result", "--json", code=1)
     answer, end = json.JSONDecoder().raw_decode(said)
     assert [one["data"]["note"] for one in answer["events"]] == ["before", "behind"]
     assert answer["result"] is None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.sample.site import Answer
+from tests.gui.result_ledgers import put_task
 from tests.support.octask import FAST, Octask
 from tests.support.serving import served
 
@@ -76,3 +77,16 @@ def test_client_and_route_are_printed_and_found(octask: Octask) -> None:
     assert task_id in octask("list", "--query", "route:mcp client:a*c")
     assert task_id not in octask("list", "--query", "route:cli")
     assert "is no value of route:" in octask("list", "--query", "route:ftp", code=2)
+
+
+def test_a_damaged_result_is_printed_as_it_stands_and_is_an_error(octask: Octask) -> None:
+    folder = put_task(octask.home, 1)
+    (folder / "result.json").write_text('{"pages": [{"url": "http://a.test/')
+    said = octask("get", folder.name, "--result", code=1)
+    assert '{"pages": [{"url": "http://a.test/' in said
+    assert "result.json is not valid JSON; it is printed as it stands" in said
+    said = octask("get", folder.name, "--result", "--json", code=1)
+    answer, end = json.JSONDecoder().raw_decode(said)
+    assert answer["result"] is None
+    assert "result.json is not valid JSON" in said[end:]
+    assert "result.json" not in octask("get", folder.name)
