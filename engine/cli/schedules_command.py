@@ -184,10 +184,10 @@ def run(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
     )
     if as_json:
         print_json({**started_data(done), "tasks": [view_data(view) for view in views]})
-    elif not views and not done.skips and not done.refused:
+    elif not views and not done.skips and not done.refused and not done.failed:
         click.echo(say("schedule.nothing_due"))
     states = {view.entry.status for view in views if isinstance(view.entry, TaskRecord)}
-    if done.refused or Status.FAILED in states:
+    if done.refused or done.failed or Status.FAILED in states:
         sys.exit(FAILED)
     sys.exit(BY_STATUS[Status.CANCELLED] if Status.CANCELLED in states else 0)
 
@@ -201,6 +201,7 @@ async def _run(
         while not stopped.is_set():
             looks = given["schedule_id"] is None or not every.tasks
             done = await verb.call(engine, given) if looks else Started()
+            done.failed = [one for one in done.failed if one not in every.failed]
             for line in _started_lines(done):
                 click.echo(line, err=True) if not as_json else None
             every.tasks += done.tasks
@@ -208,6 +209,7 @@ async def _run(
             every.refused = [
                 *{one[0].schedule_id: one for one in (*every.refused, *done.refused)}.values()
             ]
+            every.failed = [*dict((*every.failed, *done.failed)).items()]
             left += [one.task_id for one in done.tasks]
             left = await _still_running(engine, left, views, as_json)
             if not left:
@@ -260,6 +262,8 @@ def _started_lines(done: Started) -> Iterator[str]:
     for schedule, refusal in done.refused:
         why = words.say("schedule.refused", why=display(refusal.message, LONGEST))
         yield f"{name_words(schedule)}: {why}"
+    for schedule_id, message in done.failed:
+        yield f"{schedule_id}  {display(message, LONGEST)}"
 
 
 def _print(found: Mapping[str, Any], as_json: bool) -> None:

@@ -97,6 +97,7 @@ class Started:
     tasks: list[TaskRecord] = field(default_factory=list)
     skips: list[tuple[Schedule, Skip]] = field(default_factory=list)
     refused: list[tuple[Schedule, Refusal]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)  # ids with why they were left out
     next_at: int | None = None
 
 
@@ -289,6 +290,7 @@ class Schedules:
             for schedule in await asyncio.to_thread(self._store.all):
                 if isinstance(schedule, Unreadable):
                     log.warning("schedule %s is unreadable: %s", schedule.task_id, schedule.reason)
+                    done.failed.append((schedule.task_id, schedule.reason))
                     continue
                 try:
                     await self._run_one(schedule, done)
@@ -298,6 +300,7 @@ class Schedules:
                     continue  # deleted or damaged since
                 except EngineError as error:  # a locked file must not stop the others
                     log.warning("schedule %s: %s", schedule.schedule_id, error)
+                    done.failed.append((schedule.schedule_id, str(error)))
         return done
 
     def keep_running(self) -> None:

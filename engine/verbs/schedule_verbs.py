@@ -60,7 +60,7 @@ def schedule_data(view: ScheduleView | Unreadable) -> Data:
 
 
 def started_data(done: Started) -> Data:
-    """Encode what was started, skipped and refused."""
+    """Encode what was started, skipped and refused, and what could not be read."""
     return {
         "tasks": [one.task_id for one in done.tasks],
         "skipped": [
@@ -70,6 +70,9 @@ def started_data(done: Started) -> Data:
         "refused": [
             {"schedule_id": schedule.schedule_id, **msgspec.to_builtins(refusal)}
             for schedule, refusal in done.refused
+        ],
+        "failed": [
+            {"schedule_id": schedule_id, "message": message} for schedule_id, message in done.failed
         ],
     }
 

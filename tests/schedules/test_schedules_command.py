@@ -125,6 +125,22 @@ def test_mistakes_and_failures_have_their_exit_codes(octask: Octask, site: Chang
     assert "FAILED" in octask("schedules", "run", code=1)
 
 
+def test_a_schedule_that_cannot_be_read_is_an_error_beside_those_that_run(
+    octask: Octask, site: ChangingSite
+) -> None:
+    broken, good = add(octask, site), add(octask, site)
+    place = octask.home / "tasks" / SCHEDULES_FOLDER / f"{broken}.json"
+    place.write_text(place.read_text()[:-9])
+    said = octask("schedules", "run", code=1)
+    assert sum(broken in line for line in said.splitlines()) == 1
+    assert "Nothing is due" not in said
+    make_due(octask, good)
+    done = json.loads(octask("schedules", "run", "--json", code=1))
+    assert [one["status"] for one in done["tasks"]] == ["COMPLETED"]
+    assert [one["schedule_id"] for one in done["failed"]] == [broken]
+    assert done["failed"][0]["message"]
+
+
 def test_a_missing_variable_is_told_and_the_run_stays_due(
     octask: Octask, site: ChangingSite
 ) -> None:
