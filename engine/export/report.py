@@ -274,12 +274,16 @@ class _Sheets:
         sheet, at = self._next_sheet(), 1
         for row in self._table.rows:
             if at >= self._most_rows:
+                _filter(sheet, at, len(self._table.columns))
                 sheet, at = self._next_sheet(), 1
             for column, value in enumerate(self._table.values(row)):
                 self._put(sheet, at, column, value)
             at += 1
             if self._has_links:
                 self._put_links(row)
+        _filter(sheet, at, len(self._table.columns))
+        if self._links is not None:
+            _filter(self._links, self._link_row, len(LINK_COLUMNS))
         self._write_facts()
 
     def _put_links(self, row: Row) -> None:
@@ -289,6 +293,8 @@ class _Sheets:
             if not isinstance(link, dict):
                 continue
             if self._links is None or self._link_row >= self._most_rows:
+                if self._links is not None:
+                    _filter(self._links, self._link_row, len(LINK_COLUMNS))
                 self._links, self._link_row = self._next_links(), 1
             for column, name in enumerate(LINK_COLUMNS):
                 value = row.get(name) if name == "url" else link.get(name)
@@ -339,6 +345,12 @@ class _Sheets:
         for at, (name, text) in enumerate(rows):
             about.write_string(at, 0, text_of(name)[:CHARS], self._bold)
             self._put(about, at, 1, text)
+
+
+def _filter(sheet: Worksheet, rows: int, columns: int) -> None:
+    """Give the header of a sheet of so many rows, itself included, buttons that filter and sort."""
+    if columns:
+        sheet.autofilter(0, 0, rows - 1, columns - 1)
 
 
 def _units(text: str) -> int:

@@ -60,6 +60,14 @@ def sheets(place: Path) -> dict[str, list[list[Any]]]:
         }
 
 
+def filters(place: Path) -> list[str | None]:
+    """The cells of each sheet that have buttons to filter it, in the order of the sheets."""
+    with zipfile.ZipFile(place) as book:
+        names = sorted(one for one in book.namelist() if one.startswith("xl/worksheets/sheet"))
+        found = [ElementTree.fromstring(book.read(one)).find(f"{XML}autoFilter") for one in names]
+    return [None if one is None else one.get("ref") for one in found]
+
+
 def _rows(data: bytes) -> list[list[Any]]:
     rows = []
     for row in ElementTree.fromstring(data).iter(f"{XML}row"):

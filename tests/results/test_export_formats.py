@@ -15,7 +15,7 @@ from engine.export.output import NothingToExport, ResultDamaged
 from engine.model.errors import InvalidArguments, TaskNotFound
 from engine.model.records import ErrorInfo, Status
 from tests.results.conftest import page, wrapped
-from tests.results.reading import csv_rows, jsonl_rows, streamed, workbook
+from tests.results.reading import csv_rows, filters, jsonl_rows, streamed, workbook
 
 TEXT_FORMATS = [name for name, form in FORMATS.items() if form.text]
 PAGES = [
@@ -317,6 +317,21 @@ def test_links_stand_in_a_sheet_of_their_own(ledger, crawled, tmp_path) -> None:
         ["http://a.example/1", "http://a.example/2", "=two", "nofollow", True, "click"],
         ["http://a.example/1", "http://a.example/3"],
     ]
+
+
+def test_each_sheet_of_rows_has_buttons_that_filter_them(
+    ledger, crawled, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(report.write_xlsx, "__kwdefaults__", {"most_rows": 4})
+    links = [{"href": f"http://a.example/{n}"} for n in range(4)]
+    pages = [{"url": f"http://a.example/{n}", "title": "one"} for n in range(4)]
+    task_id = crawled({**pages[0], "links": links}, *pages[1:])
+    book = workbook(ledger, task_id, tmp_path / "a.xlsx", "url", "title")
+    found = dict(zip(book, filters(tmp_path / "a.xlsx"), strict=True))
+    assert found == {"pages": "A1:B4", "pages (2)": "A1:B2", "about": None}
+    book = workbook(ledger, task_id, tmp_path / "a.xlsx")
+    found = dict(zip(book, filters(tmp_path / "a.xlsx"), strict=True))
+    assert (found["links"], found["links (2)"]) == ("A1:F4", "A1:F2")
 
 
 def test_rows_beyond_one_sheet_go_on_in_the_next(ledger, crawled, tmp_path, monkeypatch) -> None:
