@@ -78,7 +78,7 @@ def several(read: Reading, limit: int) -> Reading:
             try:
                 found.append(read(one))
             except ValueError as wrong:
-                raise ValueError(f"entry {at}: {wrong}") from None
+                raise ValueError(f"entry {at + 1}: {wrong}") from None
         return tuple(found)
 
     return read_list

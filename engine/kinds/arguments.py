@@ -6,7 +6,7 @@ It also has the arguments that several kinds share, such as user and password.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -243,7 +243,24 @@ def web_addresses(given: object) -> tuple[str, ...]:
         raise ValueError("must be a list of texts")
     if len(given) > MAX_ADDRESSES:
         raise ValueError(f"must not have more than {MAX_ADDRESSES:,} entries")
-    return tuple(map(web_address, given))
+    return each(web_address, given)
+
+
+def each(read: Reading, given: Sequence[object]) -> tuple[Any, ...]:
+    """Read every entry of a list; the reason of a wrong one names it by its number, from 1.
+
+    Raises:
+        ValueError: of the first wrong entry.
+    """
+    found = []
+    for number, one in enumerate(given, 1):
+        try:
+            found.append(read(one))
+        except ValueError as wrong:
+            if len(given) == 1:
+                raise
+            raise ValueError(f"entry {number}: {wrong}") from None
+    return tuple(found)
 
 
 def web_address(given: object) -> str:

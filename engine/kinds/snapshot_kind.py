@@ -23,6 +23,7 @@ from engine.kinds.arguments import (
     Argument,
     FormField,
     Table,
+    each,
     entries,
     flag,
     long_text,
@@ -115,7 +116,7 @@ def _step(given: object) -> str:
 
 
 def _tabs(given: object) -> tuple[GivenTab, ...]:
-    return tuple(map(_tab, entries(given)))
+    return each(_tab, entries(given))
 
 
 def _tab(given: object) -> GivenTab:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.kinds.arguments import BLANK_IN_FRONT, ONLY_WEB
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.kinds.crawl.frontier import Frontier, SeenKeys, Visit
+from engine.kinds.snapshot_kind import parse_snapshot
 from engine.model import addresses
 from engine.model.addresses import (
     Glob,
@@ -515,3 +516,13 @@ def test_two_words_for_one_argument_must_agree():
 )
 def test_addresses_between_other_words_are_found_without_their_punctuation(text, found):
     assert addresses_within(text) == found
+
+
+def test_a_wrong_address_of_a_list_is_named_by_its_number():
+    wrong = ["https://a.example/", "nonsense word", "ftp://b.example/"]
+    with pytest.raises(InvalidArguments, match="urls: entry 2: is not a web address"):
+        parse_crawl({"url": "https://a.example/", "urls": wrong})
+    with pytest.raises(InvalidArguments, match="urls: is not a web address"):
+        parse_crawl({"url": "https://a.example/", "urls": wrong[1:2]})
+    with pytest.raises(InvalidArguments, match="tabs: entry 3: only http and https"):
+        parse_snapshot({"objective": "look", "tabs": [wrong[0], wrong[0], wrong[2]]})
