@@ -17,6 +17,7 @@ from engine.model.errors import EngineError
 from engine.model.records import TASK_RUN, TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.feed import Batch
+from engine.text.messages import retold
 from engine.text.words import count, status_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
@@ -177,9 +178,11 @@ class Deleting(QObject):
         self._bulk.run(views, act, then, said)
 
     def _tell(self, outcome: Outcome[str], views: dict[str, TaskView]) -> None:
-        without = [one.task_id for one in outcome.refused if one.error.code == NO_TRASH]
+        without = [one for one in outcome.refused if one.error.code == NO_TRASH]
         if without:
-            self._ask_for_good([views[one] for one in without], self.tr("There is no trash here."))
+            reason = retold(str(without[0].error.fields.get("reason", "")))
+            why = self.tr("The trash does not take this: {0}.").format(reason)
+            self._ask_for_good([views[one.task_id] for one in without], why)
         refused = [one for one in outcome.refused if one.error.code != NO_TRASH]
         if refused:
             number = len(refused)

@@ -22,6 +22,7 @@ from gui.commands.bulk_work import WorkBar
 from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_go
 from gui.startup.session import Session
 from tests.gui.live_tasks import written_by_another
+from tests.gui.start_dialogs import words_of
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import appearing, dialog_by_act, opened, press, showing
 from tests.support.engines import until
@@ -197,7 +198,7 @@ async def test_what_could_not_even_be_begun_stays_in_the_list(home: Path) -> Non
 
 async def test_without_trash_deleting_asks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(root: Path, one: str) -> None:
-        raise NoTrash(task_id=one, reason="there is none")
+        raise NoTrash(task_id=one, reason="Permission denied")
 
     ids = await asyncio.to_thread(written_by_another, home)
     async with opened(home) as session:
@@ -208,6 +209,7 @@ async def test_without_trash_deleting_asks(home: Path, monkeypatch: pytest.Monke
             deleting_of(session)._over.timeout.emit()
             dialog = await told
         assert (home / "tasks" / ids[0]).exists()
+        assert "The trash does not take this: Permission denied." in words_of(dialog)
         press(dialog, "Keep")
         assert session.window.model.view_of(ids[0]) is not None
 
