@@ -9,19 +9,27 @@ from engine.model import addresses
 
 MAX_CHARS = 2000  # Longer clipboard texts are no addresses
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
-MAX_FOUND = 500  # Addresses of a text that are offered
-_IN_PROSE = re.compile(r"https?://[^\s<>\"“”„«»]+", re.IGNORECASE)
-_ENDS = ".,;:!?'"  # Signs that end a sentence rather than an address
+# Ends at quotes, invisible signs and full-width stops, at the middle of `[address](address)`
+# and before the next address of a list.
+_IN_PROSE = re.compile(
+    r"https?://(?:(?!\]\(|[,;|]https?://)"
+    r"[^\s<>\"`“”„«»‹›\x00-\x1f\x7f\u200b-\u200f\u2060\ufeff。，、；！？])+",
+    re.IGNORECASE,
+)
+_NOT_PROSE = ("data:", "blob:", "javascript:")  # Content and scripts of a page that was dragged
+_ENDS = ".,;:!?'‘’*|…"  # Signs that end a sentence or a mark-up rather than an address
+_PAIRS = tuple(zip("([{（【「『《", ")]}）】」』》", strict=True))
 _HOST = re.compile(r"^[\w-]+(\.[\w-]+)+$")
 
 
 def complete(typed: str) -> str:
     """Add a missing scheme: `example.com` → `https://example.com`.
 
-    Localhost and IP addresses rarely support TLS, so they get http.
+    Localhost and IP addresses rarely support TLS, so they get http. A path (`/login`) names no
+    host and stays as it is.
     """
     text = typed.strip()
-    if not text or _SCHEME.match(text):
+    if not text or _SCHEME.match(text) or (text[0] == "/" and text[:2] != "//"):
         return text
     text = text.lstrip("/")
     return f"{'http' if _is_near(text) else 'https'}://{text}"
@@ -53,23 +61,21 @@ def address_in(text: str) -> str:
 
 def addresses_within(text: str) -> list[str]:
     """Return the http and https addresses that a text of other words contains, each once."""
-    found: dict[str, None] = {}
-    for word in _IN_PROSE.findall(text):
-        url = address_in(_without_sentence(word))
-        if url:
-            found.setdefault(url)
-        if len(found) == MAX_FOUND:
-            break
-    return list(found)
+    if text[:16].lower().startswith(_NOT_PROSE):
+        return []
+    words = dict.fromkeys(map(_without_sentence, _IN_PROSE.findall(text)))
+    return list(dict.fromkeys(url for word in words if (url := address_in(word))))
 
 
 def _without_sentence(word: str) -> str:
     """Drop the punctuation of the sentence; `(see https://a.example/b_(c))` keeps `b_(c)`."""
-    while word:
-        last = word[-1]
-        opened = {")": "(", "]": "["}.get(last)
-        loose = opened is not None and word.count(last) > word.count(opened)
-        if last not in _ENDS and not loose:
-            return word
-        word = word[:-1]
-    return word
+    loose = {closes: word.count(closes) - word.count(opens) for opens, closes in _PAIRS}
+    end = len(word)
+    while end:
+        last = word[end - 1]
+        if loose.get(last, 0) > 0:
+            loose[last] -= 1
+        elif last not in _ENDS:
+            break
+        end -= 1
+    return word[:end]

@@ -20,7 +20,7 @@ from engine.model.addresses import (
     link_address,
 )
 from engine.model.errors import InvalidArguments
-from engine.model.typed_address import addresses_within
+from engine.model.typed_address import addresses_within, complete
 from engine.pages.static_engine import _target
 
 
@@ -512,6 +512,27 @@ def test_two_words_for_one_argument_must_agree():
         ("(https://a.example/b_(c)) twice: https://a.example/b_(c)", ["https://a.example/b_(c)"]),
         ("no address, example.com or ftp://a.example/", []),
         ('<a href="https://a.example/">x</a>', ["https://a.example/"]),
+        (
+            "`https://a.example/x` and **https://b.example/**",
+            ["https://a.example/x", "https://b.example/"],
+        ),
+        ("[https://a.example/](https://a.example/) done", ["https://a.example/"]),
+        (
+            "\u2018https://a.example/\u2019 \u2039https://b.example/\u203a",
+            ["https://a.example/", "https://b.example/"],
+        ),
+        ("\u8bf7\u770b https://a.example/\u3002 \u518d\u770b", ["https://a.example/"]),
+        ("a: https://a.example/,https://b.example/", ["https://a.example/", "https://b.example/"]),
+        (
+            "at https://a.example/?u=https://b.example/ x",
+            ["https://a.example/?u=https://b.example/"],
+        ),
+        ("data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>", []),
+        ("blob:https://a.example/1f3c", []),
+        (
+            "\uff08https://a.example/L\u2019Or\u00e9al\uff09 x",
+            ["https://a.example/L\u2019Or\u00e9al"],
+        ),
     ],
 )
 def test_addresses_between_other_words_are_found_without_their_punctuation(text, found):
@@ -526,3 +547,15 @@ def test_a_wrong_address_of_a_list_is_named_by_its_number():
         parse_crawl({"url": "https://a.example/", "urls": wrong[1:2]})
     with pytest.raises(InvalidArguments, match="tabs: entry 3: only http and https"):
         parse_snapshot({"objective": "look", "tabs": [wrong[0], wrong[0], wrong[2]]})
+def test_no_address_between_words_is_lost_and_none_takes_long():
+    many = [f"https://a.example/{number}" for number in range(2_000)]
+    assert addresses_within("see " + " and ".join(many)) == many
+    began = time.perf_counter()
+    assert addresses_within("see https://a.example/" + ")" * 60_000) == ["https://a.example/"]
+    assert time.perf_counter() - began < 0.5
+
+
+@pytest.mark.parametrize("typed", ["/login", "/home/me/addresses.txt"])
+def test_a_path_gets_no_scheme(typed):
+    assert complete(typed) == typed
+    assert complete("//a.example/x") == "https://a.example/x"
