@@ -351,13 +351,15 @@ class Starting(QObject):
 
         self._bridge.ask(_profile_names, offer, lambda _: None, name="offer profiles")
 
-    def open_list(self, text: str = "") -> None:
-        """Open the start dialog with a list of addresses."""
-        if self._holds_back(lambda: self.open_list(text)):
+    def open_list(self, text: str = "", note: str = "") -> None:
+        """Open the start dialog with a list of addresses, and a `note` to read before the start."""
+        if self._holds_back(lambda: self.open_list(text, note)):
             return
         self.new_task()
         if self._dialog is not None:
             self._dialog.addresses.start_list(text)
+            if note:
+                self._dialog.show_note(note)
 
     def paste(self) -> None:
         """Open the start dialog with the clipboard, or report that it contains nothing to start."""
@@ -433,15 +435,17 @@ class Starting(QObject):
         if address_in(text):
             self.new_task({"url": address_in(text)})
             return True
-        if not text.startswith(("{", "[")) and not any(map(address_in, text.split("\n")[:50])):
-            return self._take_prose(text)
         from engine.service.drafts import content
 
-        name = self.tr("The text")
+        listed = text.startswith(("{", "[")) or any(map(address_in, text.split("\n")[:50]))
         try:
-            self._show_found(content(text.encode("utf-8", "replace"), name))
+            found = content(text.encode("utf-8", "replace"), self.tr("The text"))
         except InvalidArguments as error:
             self._refuse(error)
+            return True
+        if isinstance(found, str) and not listed:
+            return self._take_prose(found)
+        self._show_found(found)
         return True
 
     def _take_prose(self, text: str) -> bool:
@@ -454,17 +458,18 @@ class Starting(QObject):
         return bool(found)
 
     def _show_found(self, found: Asked | str, name: str = "", left_out: int = 0) -> None:
+        note = ""
+        if left_out:
+            once = self.tr("⚠ 1 more file is left out: open one after the other.")
+            often = self.tr("⚠ {0} more files are left out: open one after the other.")
+            note = once if left_out == 1 else often.format(count(left_out))
         if isinstance(found, str):
-            self.open_list(found)
+            self.open_list(found, note)
             return
         head = self.tr("From the text that was given. Nothing of it has run yet.")
         if name:
             head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
-        if left_out:
-            once = self.tr("⚠ 1 more file is left out: open one after the other.")
-            often = self.tr("⚠ {0} more files are left out: open one after the other.")
-            head += "\n" + (once if left_out == 1 else often.format(count(left_out)))
-        self._show_with_abilities(found, head)
+        self._show_with_abilities(found, "\n".join(filter(None, (head, note))))
 
     def replay(self, task: Mapping[str, Any], name: str) -> None:
         """Open the start dialog with the command task that replays the recording `name`."""

@@ -395,3 +395,27 @@ async def test_a_place_that_takes_a_drop_shows_a_frame_meanwhile(home: Path) -> 
         drop(window, mime)
         assert not frames()
         started(session).reject()
+
+
+async def test_of_several_dropped_lists_the_others_are_called_left_out(
+    home: Path, tmp_path: Path
+) -> None:
+    files = (tmp_path / "one.txt", tmp_path / "two.txt")
+    for file in files:
+        file.write_text("https://a.example/\nhttps://b.example/\n")
+    async with opened(home) as session:
+        drop(session.window, copied(files=files))
+        await session_dialog(session)
+        assert started(session).footer.start.text() == "Start 2 tasks"
+        assert "1 more file is left out" in words_of(started(session))
+        started(session).reject()
+
+
+async def test_a_long_text_between_whose_words_addresses_stand_is_refused(home: Path) -> None:
+    async with opened(home) as session:
+        told = heard(session.window.requests.failed)
+        QGuiApplication.clipboard().setText("see https://a.example/ " * 60_000)
+        session.window.acts["paste"].trigger()
+        QGuiApplication.clipboard().clear()
+        (error,) = await told
+        assert "is larger than 1 MiB" in str(error)
