@@ -294,8 +294,8 @@ def _step_kinds(commands: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return what each command does in a page; the mark of a replay is no script of its file."""
     from engine.kinds.recording.recording_export import MARK  # Not needed for the first paint
 
-    own = [each for each in commands if each.get("script") != MARK]
-    return [_STEPS.get(str(each.get("action")), "") for each in own]
+    kinds = ((_STEPS.get(str(each.get("action")), ""), each.get("script")) for each in commands)
+    return [kind for kind, script in kinds if (kind, script) != ("scripts", MARK)]
 
 
 class Placeholder(NamedTuple):

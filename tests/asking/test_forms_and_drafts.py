@@ -189,6 +189,8 @@ def test_the_mark_that_a_replay_sets_is_no_script_of_its_own() -> None:
     more = {"args": {"action": "evaluate", "script": MARK + ";steal()"}}
     assert abilities(Asked("commands", {"commands": [mark, mark]})).scripts == 0
     assert abilities(Asked("commands", {"commands": [mark, more]})).scripts == 1
+    hidden = {"args": {"action": "click", "selector": "#buy", "script": MARK}}
+    assert abilities(Asked("commands", {"commands": [mark, hidden]})).clicks == 1
 
 
 def test_only_what_a_start_resolves_counts_as_a_secret_of_this_machine() -> None:
