@@ -141,7 +141,8 @@ OPENING: Final = ("goto", "new_tab")  # actions that open their `url`
 
 def _whole(typed: str) -> str:
     """Add a missing scheme, unless a variable may bring it."""
-    return typed if typed.startswith("{{") else complete(typed)
+    text = typed.strip()
+    return text if text.startswith("{{") else complete(text)
 
 
 class CommandFields(QWidget):

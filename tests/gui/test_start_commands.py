@@ -237,6 +237,15 @@ def test_a_variable_may_bring_the_scheme_of_an_address(dialog: StartDialog) -> N
     assert form.args["commands"][0]["args"]["url"] == "{{site}}/login"
 
 
+@pytest.mark.parametrize("typed", [" {{site}}/login", "/login"])
+def test_what_has_its_host_elsewhere_gets_no_scheme(dialog: StartDialog, typed: str) -> None:
+    form = form_of(dialog)
+    form.fill({**LOGIN, "commands": [command("a", "browser_navigate", "goto", url="")]})
+    QTest.keyClicks(form.one["url"].editor, typed)
+    form.one["url"].left.emit()
+    assert form.args["commands"][0]["args"]["url"] == typed.strip()
+
+
 def test_a_task_that_was_given_says_at_once_why_it_cannot_start(dialog: StartDialog) -> None:
     step = command("a", "browser_navigate", "goto", url="{{site}}/wiki")
     dialog.show_request(Asked("commands", {**LOGIN, "commands": [step]}), whole=True)
