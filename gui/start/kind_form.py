@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QVBox
 from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
 from engine.model.typed_address import complete
-from engine.service.forms import Input, form_fields, inputs, kind_forms
+from engine.service.forms import Input, form_fields, inputs, kind_forms, own_names
 from engine.text.words import count, kind_name
 from gui.start.field import Field, Fold, choice, grid_of, number, number_or_none, number_or_word
 from gui.style.editors import Patterns, Prose, Seconds, SecretLine, Several
@@ -294,7 +294,7 @@ class KindForm(QWidget):
 
     def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
         """Show these arguments. What the form cannot show is left out, or kept if `whole`."""
-        for key, value in args.items():
+        for key, value in (args if whole else own_names(self.kind, args)).items():
             field = self._fields.get(key)
             if field is None and whole:
                 self._others[key] = value

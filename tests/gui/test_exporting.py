@@ -243,6 +243,20 @@ async def test_a_failed_crawl_of_another_program_is_tried_again_with_a_form(home
         dialog.reject()
 
 
+async def test_a_limit_of_a_summary_by_its_other_name_is_kept(home: Path) -> None:
+    summary = {"url": "http://site.test/", "maxPages": 5}
+    error = {"code": "E", "message": "no answer"}
+    put_task(home, 1, status="FAILED", args_summary=summary, error=error)
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        session.window.acts["retry_failed"].trigger()
+        await settled(lambda: isinstance(session.window.requests.starting._dialog, StartDialog))
+        dialog = session.window.requests.starting._dialog
+        assert isinstance(dialog, StartDialog)
+        assert dialog.form.asked.args["max_pages"] == 5
+        dialog.reject()
+
+
 async def test_escape_starts_nothing(home: Path) -> None:
     put_failed_crawl(home)
     async with opened(home) as session:
