@@ -248,13 +248,30 @@ def force_stop(root: Path, record: TaskRecord) -> None:
     psutil.wait_procs(family, timeout=5)
 
 
+def has_worker(record: TaskRecord) -> bool:
+    """Return whether a worker on this machine runs this task, by its process alone.
+
+    Cheap, for an offer; `force_stop` also asks the lease.
+    """
+    try:
+        _worker_process(record, record.engine or EngineFields())
+    except CannotForceStop:
+        return False
+    return True
+
+
 def _worker_of(root: Path, record: TaskRecord, owner: EngineFields) -> psutil.Process:
     """Find the living process that holds the task's lease, if it is a worker on this machine."""
+    worker = _worker_process(record, owner)
+    if owner_of(root, record).owner is not Owner.ELSEWHERE:
+        raise _cannot(record, "no other process of this machine runs it")
+    return worker
+
+
+def _worker_process(record: TaskRecord, owner: EngineFields) -> psutil.Process:
     pid, began = machine.as_pid(record.pid), moment(owner.owner_started_at)
     if owner.host and not machine.same_host(owner.host):
         raise _cannot(record, "it runs on another machine")
-    if owner_of(root, record).owner is not Owner.ELSEWHERE:
-        raise _cannot(record, "no other process of this machine runs it")
     if pid is None or began is None or not machine.is_process(pid, began):
         raise _cannot(record, "its process is not to be found")
     try:

@@ -16,6 +16,7 @@ from engine.model.kind_traits import link_follower, traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import Standing, standing
+from engine.service.commands import has_worker
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.stop_plan import Fate, plan
@@ -422,7 +423,7 @@ def can_be_stopped(view: TaskView | None) -> bool:
 
 
 def _waits_ms(view: TaskView | None) -> int | None:
-    """Return the ms until a cancelled task of another local process may be stopped by force.
+    """Return the ms until a cancelled task of another process may be stopped by force.
 
     None for all other tasks, and always None in a further ledger, which has its own window.
     """
@@ -436,6 +437,15 @@ def _waits_ms(view: TaskView | None) -> int | None:
     if asked is None or not ours or entry.status != Status.RUNNING:
         return None
     return max(0, int(asked + PATIENCE_MS - time.time() * 1000))
+
+
+def _may_be_forced(view: TaskView | None) -> bool:
+    """Return whether a worker runs the task and had its time to stop.
+
+    A window or a server, and what runs on another machine, is never ended from here.
+    """
+    entry = view.entry if view is not None else None
+    return isinstance(entry, TaskRecord) and _waits_ms(view) == 0 and has_worker(entry)
 
 
 class CancelListed(QObject):
@@ -511,7 +521,7 @@ class CancelListed(QObject):
 
     def ask_to_force(self) -> None:
         """Ask for confirmation before killing the worker of the first unresponsive task."""
-        view = next((one for one in self._ctx.scope.views() if _waits_ms(one) == 0), None)
+        view = next(filter(_may_be_forced, self._ctx.scope.views()), None)
         if view is None:
             return
         question = Question(self._ctx.parent)
@@ -547,9 +557,9 @@ class CancelListed(QObject):
         why_not = self.tr("Only a running recording can be stopped.")
         self._ctx.actions.allow_chosen("stop", stoppable, why_not, chosen=len(scope))
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]
-        self._force.setEnabled(0 in waits)
-        if waits and 0 not in waits:
-            self._due.start(min(waits))
+        self._force.setEnabled(0 in waits and any(map(_may_be_forced, chosen)))
+        if later := list(filter(None, waits)):
+            self._due.start(min(later))
         self._all.setEnabled(model.rowCount() > 0)
 
 

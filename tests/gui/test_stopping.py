@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QLabel
 
+from engine.ledger import machine
 from engine.model.records import EngineFields, TaskRecord, TaskView
+from engine.service.commands import WORKER_VERB
 from engine.service.feed import Batch
 from fixtures.site.site import Site
 from gui.commands.bulk_work import Work, WorkBar
@@ -146,21 +152,36 @@ async def test_a_recording_can_be_stopped_while_nothing_is_chosen(home: Path) ->
         assert not stop.isEnabled()
 
 
+@asynccontextmanager
+async def process(*words: str) -> AsyncIterator[int]:
+    """The pid of a process of this machine with these words in its command line."""
+    run = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "import time; time.sleep(600)", *words
+    )
+    try:
+        yield run.pid
+    finally:
+        run.kill()
+        await run.wait()
+
+
+def unresponsive(number: int, asked_ms: int, pid: int, **owner: Any) -> TaskView:
+    """A task of another process, which was asked to stop so long ago."""
+    view, began = a_view(number, "RUNNING"), machine.started_at_ms(pid)
+    known = {"runner": "0" * 16, "host": machine.host(), "owner_started_at": began, **owner}
+    entry = replace(
+        view.entry,
+        pid=pid,
+        cancel_requested_at=int(time.time() * 1000) - asked_ms,
+        engine=EngineFields(**known),
+    )
+    return replace(view, entry=entry)
+
+
 async def test_a_task_that_does_not_stop_offers_to_be_stopped_by_force(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home) as session, process(WORKER_VERB) as pid:
         window = session.window
-        now = int(time.time() * 1000)
-        late, early = (
-            replace(
-                a_view(number, "RUNNING"),
-                entry=replace(
-                    a_view(number, "RUNNING").entry,
-                    cancel_requested_at=now - asked,
-                    engine=EngineFields(runner="0" * 16),
-                ),
-            )
-            for number, asked in ((1, 60_000), (2, 0))
-        )
+        late, early = unresponsive(1, 60_000, pid), unresponsive(2, 0, pid)
         window.model.put_many([late, early])
         button = window.details.overview.state_actions.buttons[window.acts["force_stop"]]
         window.table.select_ids([early.task_id])
@@ -168,3 +189,17 @@ async def test_a_task_that_does_not_stop_offers_to_be_stopped_by_force(home: Pat
         window.table.select_ids([late.task_id])
         assert not button.isHidden()
         assert button.text() == "Force stop…"
+
+
+async def test_what_is_no_worker_of_this_machine_offers_no_force(home: Path) -> None:
+    async with opened(home) as session, process(WORKER_VERB) as worker, process() as window_pid:
+        window = session.window
+        views = [
+            unresponsive(1, 60_000, worker, host="elsewhere.example"),
+            unresponsive(2, 60_000, window_pid),
+            unresponsive(3, 60_000, worker, owner_started_at=1),
+        ]
+        window.model.put_many(views)
+        for view in views:
+            window.table.select_ids([view.task_id])
+            assert not window.acts["force_stop"].isEnabled(), view
