@@ -171,7 +171,9 @@ class Deleting(QObject):
             outcome.done += [one.task_id for one in gone]
             outcome.refused = [one for one in outcome.refused if one not in gone]
             back = [one.task_id for one in outcome.refused] + outcome.left
-            self._ctx.model.put_many(views[one] for one in back)
+            if back:
+                self._ctx.model.put_many(views[one] for one in back)
+                self._ctx.scope.refresh()
             self._tell(outcome, views)
 
         said = self.tr("Letting go: {0} of {1} tasks")
@@ -231,6 +233,7 @@ class Deleting(QObject):
         again = {str(one.task_id): one for one in batch.views if one.task_id in self._leaving}
         self._leaving |= again
         self._ctx.model.drop_many(again)
+        self._ctx.scope.refresh()  # It has heard of them as tasks of the list
 
     def _offer_undo(self, words: str) -> None:
         self._ctx.services.wishes.undo.emit("delete", words, self.undo)

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -17,6 +18,7 @@ from engine.model.config import Settings
 from engine.model.records import EngineFields, Status, TaskView, Unreadable
 from engine.service import pruning
 from engine.service.engine import Engine
+from engine.service.feed import Batch
 from engine.service.pruning import NoTrash, TaskStays
 from gui.commands.bulk_work import WorkBar
 from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_go
@@ -24,6 +26,7 @@ from gui.startup.session import Session
 from tests.gui.live_tasks import written_by_another
 from tests.gui.start_dialogs import words_of
 from tests.gui.task_views import a_view, task_id
+from tests.gui.task_views import NOW, a_view, task_id
 from tests.gui.windows import appearing, dialog_by_act, opened, press, showing
 from tests.support.engines import until
 
@@ -95,6 +98,23 @@ async def test_a_list_emptied_by_del_says_nothing_of_the_deleted_tasks_and_undo_
         assert window.area.state == "table"
         assert window.focusWidget() is window.table
         assert set(window.table.selected_ids()) == set(ids[:2])
+
+
+async def test_news_of_a_task_that_is_out_of_sight_do_not_bring_its_summary_back(
+    home: Path,
+) -> None:
+    await asyncio.to_thread(written_by_another, home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.table.selectAll()
+        window.scope.choose_matching()
+        (view, _) = window.scope.views()
+        window.acts["delete"].trigger()
+        assert window.scope.counts.total == 0
+        session.bridge.batch.emit(Batch((replace(view, last_event_at=NOW),)))
+        assert window.model.rowCount() == 0
+        assert window.scope.counts.total == 0
+        window.acts["undo"].trigger()
 
 
 async def test_deleted_tasks_are_in_the_trash_after_closing(home: Path, trash: Path) -> None:
