@@ -349,6 +349,7 @@ class Retrying(QObject):
         self._action.triggered.connect(self._ask_chosen)
         ctx.services.wishes.retry.connect(self.ask)
         ctx.scope.changed.connect(self._allow)
+        ctx.bridge.health.connect(lambda _: self._allow())
         self._allow()
 
     def ask(self, task_id: str, page: str = "") -> None:
@@ -367,7 +368,8 @@ class Retrying(QObject):
 
     def _allow(self) -> None:
         views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
-        self._action.setEnabled(bool(views) and can_be_retried(views[0]))
+        able = bool(views) and can_be_retried(views[0])
+        self._action.setEnabled(able and self._ctx.actions["new"].isEnabled())
 
     def _decide(self, found: Remainder, page: str) -> None:
         if found.refusal is not None and found.request is not None:

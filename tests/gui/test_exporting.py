@@ -257,6 +257,18 @@ async def test_a_limit_of_a_summary_by_its_other_name_is_kept(home: Path) -> Non
         dialog.reject()
 
 
+async def test_nothing_is_tried_again_where_nothing_can_be_started(home: Path) -> None:
+    put_task(home, 1, status="FAILED", error={"code": "E", "message": "no answer"})
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        retry, health = session.window.acts["retry_failed"], session.bridge.look_at_health()
+        assert retry.isEnabled()
+        session.bridge.health.emit(structs.replace(health, read_only="the disk is full"))
+        assert not retry.isEnabled()
+        session.bridge.health.emit(health)
+        assert retry.isEnabled()
+
+
 async def test_escape_starts_nothing(home: Path) -> None:
     put_failed_crawl(home)
     async with opened(home) as session:
