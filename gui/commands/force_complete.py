@@ -423,11 +423,12 @@ class ForceDialog(Question):
     def _offer(self) -> None:
         """Show only the button that applies, with the matching text of the other."""
         forces, completes = bool(self._forced), bool(self._allowed) and not self._forced
-        typing = self.focusWidget() in (self.reason.field, self.reason.field.lineEdit())
+        line, held = self.reason.field.lineEdit(), self.focusWidget()
+        answering = held in (self.reason.field, line, self.sure, self.force)
         for part in (self._why, self.reason, self.sure, self.force):
             part.setVisible(forces)
-        if typing and not forces:
-            self.setFocus()  # Qt would focus a button, which the next space of the reason presses
+        if answering and not forces:
+            self.setFocus()  # Qt would focus a button, which the next space would press
         self._complete.setVisible(completes)
         words = self.tr("Continue instead") if forces else self.tr("Close")
         self._leave.setText(self.tr("Not yet") if completes else words)

@@ -260,6 +260,22 @@ def test_a_task_that_ends_while_its_reason_is_typed_leaves_the_answer_open(
     assert "It has ended; what has ended is never changed." in said_in(dialog)
 
 
+@pytest.mark.parametrize("part", ["sure", "force"])
+def test_a_key_for_a_part_that_has_just_gone_presses_no_other_button(
+    qapp: QApplication, qtbot: Any, part: str
+) -> None:
+    dialog = shown(qtbot, short_of_76())
+    dialog.activateWindow()
+    QTest.keyClicks(dialog.focusWidget(), REASON)
+    dialog.sure.setChecked(True)
+    getattr(dialog, part).setFocus()
+    qtbot.waitUntil(lambda: dialog.isActiveWindow())
+    dialog.show_checks([prospect(done=120)])
+    assert not getattr(dialog, part).isVisible()
+    QTest.keyClick(dialog.focusWidget() or dialog, Qt.Key.Key_Space)
+    assert dialog.isVisible()
+
+
 async def test_while_it_is_asked_the_numbers_are_those_on_disk(home: Path) -> None:
     goals = Goals(home, lambda: Ledger(home / "tasks"))
     run = goals.runs.start({"goal": "All of it"}, {"expected_total": 3})
