@@ -350,9 +350,11 @@ class Views(QObject):
             self._soon.request()
 
     def _count_first(self) -> None:
-        """Count at once when the list is complete."""
+        """Count at once when the list is complete, anew if only a part of it is being counted."""
         self._ctx.bridge.loaded.disconnect(self._count_first)
-        self._count()
+        self._counting.stop()
+        self._missed = False
+        self._soon.run()
 
     def _count(self) -> None:
         if not self._sidebar.shows_views or self._counting.is_busy:

@@ -20,6 +20,7 @@ from gui.filters.filter_bar import FilterBox, FilterHelp
 from gui.filters.views_menu import SavedView, SaveView, Views, own_key
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
+from tests.gui.task_views import a_view
 from tests.gui.windows import app, heard, opened, until
 
 ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier
@@ -432,6 +433,26 @@ async def test_views_are_counted_at_once_when_the_last_count_was_long_ago(tasks:
         session.window.model.drop_many(session.window.model.ids)
         async with asyncio.timeout(10):
             await counted
+
+
+async def test_views_are_counted_anew_once_the_list_is_complete(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        (views,) = session.window.findChildren(Views)
+        counts: dict[str, int] = {}
+        views._counting.counted.connect(counts.__setitem__)
+        await soon(lambda: not views._counting.is_busy and not views._soon.is_pending)
+        views._soon.run()
+        await soon(lambda: not views._counting.is_busy)
+        before = counts["system:failed"]
+        session.bridge.loaded.connect(views._count_first)
+        views._soon.run()  # of the first part of a list
+        assert views._counting.is_busy
+        views._soon.interval_ms = 600_000
+        session.window.model.put_many([a_view(77, "FAILED", ended_at=time.time() * 1000)])
+        session.bridge.loaded.emit()
+        async with asyncio.timeout(10):
+            await heard(views._counting.done)
+        assert counts["system:failed"] == before + 1
 
 
 async def test_suspend_delays_no_count(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
