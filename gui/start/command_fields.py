@@ -251,7 +251,7 @@ class CommandFields(QWidget):
         if isinstance(field.value, str) and not field.is_strange:
             whole = _whole(field.value)
             if whole != field.value:
-                field.value = whole
+                field.retype(whole)
 
     def _editor(self, name: str, facts: Input, words: str) -> QWidget:
         if name in FLAGS:

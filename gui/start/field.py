@@ -74,6 +74,13 @@ class Field(QWidget):
         self._given = ()
         _write(self.editor, value)
 
+    def retype(self, text: str) -> None:
+        """Write what was typed in another spelling, whole; `value` shows a part of a long text."""
+        if isinstance(self.editor, QLineEdit):
+            self.editor.setText(text)
+        elif isinstance(self.editor, QPlainTextEdit):
+            self.editor.setPlainText(text)
+
     @property
     def is_strange(self) -> bool:
         """True while it holds a value that its editor cannot show."""

@@ -536,7 +536,7 @@ class StartDialog(QDialog):
 
     def _leave(self, key: str) -> None:
         if key in self.form.typed_addresses:
-            self.form[key].value = complete(self.form[key].value)
+            self.form[key].retype(complete(self.form[key].value))
             self._speak_up()
         elif key in self.form.typed_lists:
             self._complete_list(self.form[key])
@@ -545,7 +545,7 @@ class StartDialog(QDialog):
         """Write the missing schemes into a list of addresses, and show its problems."""
         whole = completed(field.value)
         if whole != field.value:
-            field.value = whole
+            field.retype("\n".join(whole))
         self._judging = True
         self._judge()
 

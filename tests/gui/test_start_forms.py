@@ -225,6 +225,30 @@ def test_missing_schemes_are_added_to_a_list_of_addresses(
     assert "is not a web address" in dialog.form[key].mistake
 
 
+def test_no_address_of_a_long_list_is_lost_when_its_schemes_are_added(dialog: StartDialog) -> None:
+    dialog.form.choose("crawl")
+    dialog.form.fill(least("crawl"))
+    editor = dialog.form["urls"].editor
+    assert isinstance(editor, QPlainTextEdit)
+    long = f"example.com/?q={'x' * 3_000}"
+    typed = [long, *(f"site{number}.example" for number in range(700))]
+    editor.setPlainText("\n".join(typed))
+    dialog.form.left.emit("urls")
+    assert dialog.form["urls"].value == [f"https://{one}" for one in typed]
+
+
+def test_no_end_of_a_very_long_address_is_lost_when_its_scheme_is_added(
+    dialog: StartDialog,
+) -> None:
+    long = f"example.com/?q={'x' * 9_000}"
+    dialog.form.choose("crawl")
+    editor = dialog.form["url"].editor
+    assert isinstance(editor, QLineEdit)
+    editor.setText(long)
+    dialog.form.left.emit("url")
+    assert dialog.form.asked.args["url"] == f"https://{long}"
+
+
 def test_form_and_json_say_the_same_request(dialog: StartDialog) -> None:
     asked = Asked(
         "crawl",
