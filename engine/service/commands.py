@@ -129,6 +129,8 @@ class TaskCommands:
     async def force_stop(self, task_id: str) -> TaskRecord:
         """Kill the worker of a task that ignores a stop request; its results so far are kept.
 
+        A task that has ended meanwhile is left as it is.
+
         Raises:
             CannotForceStop: the worker is not ours, or may still stop by itself.
             NotATaskId, TaskNotFound, TaskUnreadable, LedgerReadOnly.
@@ -137,6 +139,8 @@ class TaskCommands:
         entry = (await self._tasks.get(found)).entry
         if isinstance(entry, Unreadable):
             raise TaskUnreadable(task_id=found, reason=entry.reason, path=entry.path)
+        if entry.is_terminal:
+            return entry
         await asyncio.to_thread(force_stop, self._context.settings.root, entry)
         await self.reap()
         self._tasks.nudge(found)

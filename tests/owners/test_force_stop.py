@@ -100,3 +100,16 @@ async def test_force_stop_needs_a_local_worker(home: Path, changes: dict[str, An
     record = TaskRecord("0" * 16, "crawl", **{"status": "RUNNING", **fields, "pid": os.getpid()})
     with pytest.raises(CannotForceStop):
         module.force_stop(home / "tasks", record)
+
+
+async def test_a_task_that_has_ended_meanwhile_needs_no_force(home: Path) -> None:
+    async with opened(home) as engine:
+        lease = Lease.acquire(home / "tasks")
+        other = Ledger(home / "tasks", lease=lease)
+        made = other.create("crawl", {"url": "https://a.invalid/"}, engine=EngineFields())
+        other.request_cancel(made.task_id)  # it had not begun, and so is cancelled at once
+        before = (home / "tasks" / made.task_id / "meta.json").read_bytes()
+        ended = await engine.commands.force_stop(made.task_id)
+        assert ended.status == Status.CANCELLED
+        assert (home / "tasks" / made.task_id / "meta.json").read_bytes() == before
+        lease.release()
