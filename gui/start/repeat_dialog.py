@@ -234,6 +234,8 @@ class RepeatDialog(InOrder, QDialog):
         second = next_after(rule, first) if first is not None else None
         if first is not None and second is not None:
             words = self.tr("Next on this computer's clock: {0}, then {1}")
+            if self._schedule is not None and self._schedule.paused:
+                words = self.tr("Paused. If it is resumed now: {0}, then {1}")
             self._say(words.format(clock(first, now_ms), clock(second, now_ms)))
 
     def _say(self, text: str, *, is_bad: bool = False) -> None:

@@ -237,6 +237,16 @@ def test_the_form_shows_a_schedule_as_it_is_and_only_its_fields(qtbot: QtBot) ->
     assert form.save.isEnabled()
 
 
+def test_the_form_of_a_paused_schedule_promises_no_run(qtbot: QtBot) -> None:
+    request = StoredRequest({"kind": "crawl", "args": {"url": "https://example.com/"}})
+    schedule = Schedule("0" * 16, request, Rule(every_minutes=90), "Shop", paused=True)
+    form = RepeatDialog("Shop", schedule)
+    qtbot.addWidget(form)
+    assert form.preview.text().startswith("Paused. If it is resumed now: ")
+    form.number.setValue(8)
+    assert form.preview.text().startswith("Paused. If it is resumed now: ")
+
+
 def test_the_form_of_a_schedule_shows_the_next_run_that_an_unchanged_rule_keeps(
     qtbot: QtBot,
 ) -> None:
