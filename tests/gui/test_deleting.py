@@ -25,7 +25,6 @@ from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_g
 from gui.startup.session import Session
 from tests.gui.live_tasks import written_by_another
 from tests.gui.start_dialogs import words_of
-from tests.gui.task_views import a_view, task_id
 from tests.gui.task_views import NOW, a_view, task_id
 from tests.gui.windows import appearing, dialog_by_act, opened, press, showing
 from tests.support.engines import until

@@ -547,12 +547,13 @@ def test_a_wrong_address_of_a_list_is_named_by_its_number():
         parse_crawl({"url": "https://a.example/", "urls": wrong[1:2]})
     with pytest.raises(InvalidArguments, match="tabs: entry 3: only http and https"):
         parse_snapshot({"objective": "look", "tabs": [wrong[0], wrong[0], wrong[2]]})
+
+
 def test_no_address_between_words_is_lost_and_none_takes_long():
     many = [f"https://a.example/{number}" for number in range(2_000)]
     assert addresses_within("see " + " and ".join(many)) == many
-    began = time.perf_counter()
-    assert addresses_within("see https://a.example/" + ")" * 60_000) == ["https://a.example/"]
-    assert time.perf_counter() - began < 0.5
+    # With a time that grows by the square of the length, this takes more than the test may.
+    assert addresses_within("see https://a.example/" + ")" * 1_500_000) == ["https://a.example/"]
 
 
 @pytest.mark.parametrize("typed", ["/login", "/home/me/addresses.txt"])
