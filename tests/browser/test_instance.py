@@ -7,8 +7,10 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 from playwright.async_api import Error
@@ -157,3 +159,29 @@ async def test_a_call_in_progress_ends_with_its_instance(site: Any, how: str) ->
         with pytest.raises(TimeoutError):
             await asking
         assert not instance.alive
+
+
+async def test_a_second_close_keeps_the_cookies_that_the_first_one_reads(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewed: list[dict[str, Any]] = []
+    asked = asyncio.Event()
+    sign_in = SimpleNamespace(renew=lambda cookies, _: renewed.extend(cookies))
+    async with opened(site) as (_, instance):
+        await instance.context.add_cookies([{"name": "a", "value": "1", "url": site.url}])
+        read = instance.context.cookies
+
+        async def cookies() -> Any:
+            asked.set()
+            await asyncio.sleep(0)
+            return await read()
+
+        monkeypatch.setattr(instance.context, "cookies", cookies)
+        monkeypatch.setattr(
+            instance, "options", msgspec.structs.replace(instance.options, sign_in=sign_in)
+        )
+        closing = asyncio.create_task(instance.close())
+        await asked.wait()
+        await instance.close()
+        await closing
+        assert [each["value"] for each in renewed] == ["1"]

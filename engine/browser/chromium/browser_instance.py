@@ -410,7 +410,7 @@ class Instance:
         sign_in = self.options.sign_in
         if sign_in is not None and self.chromium.alive:
             with suppress(Error, TimeoutError):
-                async with self.within(CLOSE_S):
+                async with self.chromium.within(CLOSE_S):  # a second `close` does not end it
                     sign_in.renew(map(dict, await self.context.cookies()), self._began)
 
     async def _close_context(self) -> None:
