@@ -70,7 +70,8 @@ def plain(text: str) -> str:
 def rank(query: str, elements: Sequence[PageElement]) -> list[Match]:
     """Return the elements that contain a word of `query`, best first.
 
-    An element around another match of the same name, as a list item around a link, is left out.
+    An element around another match of the same name, as a list item around a link, is left out,
+    unless it is the one that can be used.
     """
     words = list(dict.fromkeys(words_of(query)))
     found = [_match(query, words, at, element) for at, element in enumerate(elements)]
@@ -80,14 +81,19 @@ def rank(query: str, elements: Sequence[PageElement]) -> list[Match]:
 
 
 def _wrappers(fits: Sequence[int], elements: Sequence[PageElement]) -> set[int]:
-    """Return the elements that only pass on the name of another match inside them."""
-    around: set[int] = set()
-    for at in fits:
-        name = plain(str(elements[at].get("name", "")))
-        for above in _ancestors(at, elements):
-            if name and name == plain(str(elements[above].get("name", ""))):
-                around.add(above)
-    return around
+    """Return the elements that only pass on the name of another match inside them.
+
+    A link around a heading or a button around an image is what can be used, so it is none.
+    """
+    names = [plain(str(one.get("name", ""))) for one in elements]
+    uses = [_interactivity(str(one.get("role"))) for one in elements]
+    return {
+        above
+        for at in fits
+        if names[at]
+        for above in _ancestors(at, elements)
+        if names[above] == names[at] and uses[above] >= uses[at]
+    }
 
 
 def _ancestors(at: int, elements: Sequence[PageElement]) -> Iterator[int]:

@@ -47,6 +47,16 @@ def test_an_element_that_passes_on_the_name_of_another_is_left_out() -> None:
     assert best("item", *page) == [1, 2, 3]
 
 
+def test_what_can_be_used_around_text_of_the_same_name_is_kept() -> None:
+    page = (
+        one("link", "First result"),
+        one("heading", "First result", above=0),
+        one("button", "First result"),
+        one("image", "First result", above=2),
+    )
+    assert best("first result", *page) == [0, 1, 2, 3]
+
+
 def test_equal_ones_keep_the_order_of_the_page() -> None:
     assert best("go", *(one("link", "Go") for _ in range(4))) == [0, 1, 2, 3]
 
