@@ -1,5 +1,5 @@
-// Convert a script's result of any type to JSON text of bounded size, `[value, isCut]`; runs in the
-// page.
+// Convert a script's result of any type to JSON text of bounded size, after a line which says "cut" if
+// a part was left out; runs in the page, which may have replaced `JSON.stringify`.
 ((most) => {
   const DEPTH = 8;
   const ITEMS = 1000;
@@ -71,8 +71,8 @@
   };
   const listOf = (one, kind) => {
     const list = startOf(one, kind);
-    if (list !== null && cuts(list.length > ITEMS)) list.length = ITEMS;
-    return list;
+    // An array of a class may be its own slice, and belongs to the page.
+    return list !== null && cuts(list.length > ITEMS) ? list.slice(0, ITEMS) : list;
   };
 
   // Without prototypes, because JSON.stringify calls a toJSON that a page gives to all objects.
@@ -109,7 +109,7 @@
     return fieldsOf(Object.keys(one).map((key) => [key, key]), (key) => valueOf(one, key, deeper));
   };
   return (given) => {
-    const value = valueOf([given], 0, []);
-    return JSON.stringify(bare([value, isCut]));
+    const text = JSON.stringify(valueOf([given], 0, []));
+    return `${isCut ? "cut" : ""}\n${text ?? null}`;
   };
 })

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 
 import pytest
@@ -454,3 +455,20 @@ async def test_a_whole_value_of_any_size_is_not_called_cut(desk: Opening) -> Non
             answer = await made.call("javascript_tool", code=code)
             assert "truncated" not in answer.data
             assert "cut" not in answer.text
+
+
+async def test_a_page_that_replaces_what_writes_json_gets_its_own_value(desk: Opening) -> None:
+    async with desk() as made:
+        for said in (5, {"a": 1}, [1, 2], [1, 2, 3], None):
+            text = json.dumps(said).replace('"', "&quot;")
+            await made.show(f"<body onload=\"JSON.stringify = () => '{text}'\">x")
+            answer = await made.call("javascript_tool", code="[1]")
+            assert answer.data["value"] == said
+            assert "truncated" not in answer.data
+
+
+async def test_reading_a_long_list_leaves_it_to_the_page_as_it_is(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<script>class Own extends Array { slice() { return this; } }</script>")
+        await made.call("javascript_tool", code="globalThis.rows = Own.from({length: 1_500})")
+        assert await made.script("rows.length") == 1_500

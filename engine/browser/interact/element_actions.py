@@ -360,8 +360,8 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> ScriptValue:
     if "exceptionDetails" in answer:
         raise ScriptFailed(reason=tab.mask.text(_error_text(answer["exceptionDetails"]), 1_000))
     tab.check_refused()
-    value, is_cut = json.loads(answer["result"].get("value") or "[null, false]")
-    return ScriptValue(tab.mask.value(value), bool(is_cut))
+    cut, _, text = str(answer["result"].get("value", "")).partition("\n")
+    return ScriptValue(tab.mask.value(json.loads(text or "null")), cut == "cut")
 
 
 async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
