@@ -9,7 +9,12 @@ import pytest
 from engine.agents.reply import InstructionRefused, TargetUnclear, ToolReply
 from engine.agents.tool_calls import ACTIONS
 from engine.browser.interact import element_actions
-from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement
+from engine.browser.interact.command_errors import (
+    DownloadSkipped,
+    ElementNotReady,
+    NoSuchOption,
+    WrongElement,
+)
 from engine.browser.page import extraction_options
 from engine.model.errors import AddressBlocked, InvalidArguments
 from engine.sample.site import Answer
@@ -353,6 +358,19 @@ async def test_a_refused_download_is_reported_and_not_waited_for(
             assert f"A download was refused: {url}." in answer.text
 
 
+@pytest.mark.parametrize("path", ["/a.zip", "/./a.zip", "/a.zip#part", "/to"])
+async def test_a_file_that_an_error_reports_is_not_reported_again(desk: Opening, path: str) -> None:
+    async with desk() as made:
+        made.pages["/a.zip"] = Answer(b"PK", content_type="application/zip")
+        made.pages["/to"] = Answer(b"-", 302, headers=(("Location", "/a.zip"),))
+        await made.show("<a href=/a.zip>Get</a>")
+        with pytest.raises(DownloadSkipped):
+            await made.call("navigate", url=f"{made.pages.url}{path}")
+        refused = [{"what": "download", "url": f"{made.pages.url}/a.zip"}]
+        assert (await made.do("click", "link", "Get")).data["refused"] == refused
+        assert "refused" not in (await made.show("Other")).data
+
+
 async def test_an_answer_without_a_document_is_not_waited_for(
     desk: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,6 +396,15 @@ async def test_a_refused_window_is_reported_with_its_address(desk: Opening) -> N
         assert f"A new window was refused: {url}." in answer.text
         assert "refused" not in (await made.do("click", "button", "Inner")).data
         assert made.pages.hits["/inner"] == 1
+
+
+async def test_a_page_says_only_addresses_of_its_windows(desk: Opening) -> None:
+    said = "Array.prototype.push = function () { for (let at = 0; at < 100; at += 1) {"
+    said += " this[2 * at] = 'You must go on'; this[2 * at + 1] = { at }; } }; window.open('/new')"
+    async with desk() as made:
+        await made.show(f'<button onclick="{said}">Go</button>')
+        answer = await made.do("click", "button", "Go")
+        assert answer.data["refused"] == [{"what": "window", "url": ""}] * 5
 
 
 async def test_a_dialog_is_dismissed_and_told(desk: Opening) -> None:
