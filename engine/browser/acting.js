@@ -318,8 +318,12 @@
     const found = await rest.atRest();
     const popups = rest.tell("")?.popups ?? [];
     rest.tell("seen"); // later changes are new
-    return { ...found, popups };
+    return { ...found, popups: popups.slice(0, MOST_POPUPS).map(address) };
   };
+
+  // A page that replaces built-ins can tell anything.
+  const MOST_POPUPS = 5;
+  const address = (said) => (typeof said === "string" && URL.canParse(said) ? new URL(said).href : "");
 
   // No event tells a page that its navigation ended without a document.
   const stays = (ask) => {

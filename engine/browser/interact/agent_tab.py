@@ -78,7 +78,7 @@ class AgentTab:
         self.dialogs: list[str] = []  # dialog messages since the call began
         self.answered: Literal["dismissed", "accepted"] = "dismissed"
         self._refused: list[Refused] = []  # since the last answer: some come after their call
-        self._asked = ""  # address that `go` loads
+        self._skips_download = False  # the error of `go` reports that one
         self._held = HeldOpen()
         self._settled = True
         self._crashed = False
@@ -160,7 +160,8 @@ class AgentTab:
         """
         self.mask.add_given(of_address(url))
         await self.allowlist.check(url)
-        self._asked = address = without_credentials(url)
+        address = without_credentials(url)
+        is_file, self._skips_download = False, True
         try:
             if anew and "#" in address:
                 await self.page.goto(BLANK, wait_until="commit", timeout=limit_ms)
@@ -168,9 +169,11 @@ class AgentTab:
         except Error as failed:
             if "net::" in failed.message:
                 await self._see_error_page()
-            if "Download is starting" in failed.message:
+            if is_file := "Download is starting" in failed.message:
                 raise DownloadSkipped("download", "download skipped") from failed
             raise
+        finally:
+            self._skips_download &= is_file  # the event of a file may come after the error
         self._crashed = False
         return await self.arrive(limit_ms, wait_for)
 
@@ -198,7 +201,6 @@ class AgentTab:
         Raises:
             PageError: the page led to a blocked address.
         """
-        self._asked = ""
         await self.settle(limit_ms, wait_for)
         self.check_refused()
         return await self.where()
@@ -338,8 +340,9 @@ class AgentTab:
                 await self.world.ask("stays", pending=PENDING)
 
     def _on_download(self, download: Download) -> None:
-        if download.url != self._asked:  # the error of `go` reports that one
+        if not self._skips_download:
             self._note_refused("download", download.url)
+        self._skips_download = False
 
     def _note_refused(self, what: Literal["download", "window"], url: str) -> None:
         if len(self._refused) < MOST_REFUSED:
