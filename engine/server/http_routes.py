@@ -80,7 +80,8 @@ class HttpRoute:
         pairs = [(name, _of_text(params.get(name), text)) for name, text in query]
         for name, value in (*pairs, *body.items()):
             if name not in params:
-                problems.append(unknown_argument(name, f"{self.method} {self.path}", offered))
+                owner = f"{self.method} {self.path}"
+                problems.append(unknown_argument(name, owner, offered, before=len(problems)))
             elif name not in found:
                 found[name] = value
             elif params[name].shape in ("many", "items") and isinstance(value, list | str):

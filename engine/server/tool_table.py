@@ -82,7 +82,7 @@ class Tool:
         for name, value in (arguments or {}).items():
             target = self._targets.get(name)
             if target is None:
-                problems.append(unknown_argument(name, self.name, offered))
+                problems.append(unknown_argument(name, self.name, offered, before=len(problems)))
             elif found.setdefault(target, value) != value:
                 problems.append(Problem(name, "given_twice", f"contradicts {target}"))
         if problems:

@@ -10,12 +10,22 @@ from engine.model.errors import Problem
 
 Schema = Mapping[str, Any]
 MOST_NAME = 200  # characters of a name that a program made up
+MOST_MEANT = 20  # of one request: finding what each of 100,000 meant would hold up all others
 
 
-def unknown_argument(name: object, owner: str, offered: Mapping[str, Schema]) -> Problem:
-    """Report an argument that `owner` does not have; `offered` has the schemas of its own."""
+def unknown_argument(
+    name: object, owner: str, offered: Mapping[str, Schema], *, before: int
+) -> Problem:
+    """Report an argument that `owner` does not have; `offered` has the schemas of its own.
+
+    Args:
+        before: the number of mistakes that are reported before; after many, what is meant is left
+            out.
+    """
     given = str(name)[:MOST_NAME]
     message = f"is no argument of {owner}"
+    if before >= MOST_MEANT:
+        return Problem(given, "unknown_argument", message)
     if meant := _meant(given, offered):
         message += f"; did you mean {meant}?"
     elif offered:

@@ -529,3 +529,11 @@ async def test_a_prompt_refuses_a_value_that_makes_no_sense(
         with pytest.raises(MCPError) as wrong:
             await client.get_prompt("watch_a_budget", arguments)
         assert "calls" in wrong.value.error.message
+
+
+def test_of_very_many_unknown_arguments_only_the_first_are_explained() -> None:
+    with pytest.raises(InvalidArguments) as wrong:
+        TOOLS["find"].given({f"quer{number}": 1 for number in range(1_000)})
+    said = [problem.message for problem in wrong.value.problems]
+    assert sum("did you mean query?" in one for one in said) == 20
+    assert len(said) == 1_001
