@@ -9,6 +9,7 @@ from html import escape
 
 import pytest
 
+from engine.browser.interact.command_errors import DownloadSkipped
 from engine.browser.page.bundle_parts import PARTS
 from engine.kinds.evidence_kind import EVIDENCE, FILES, parse_evidence
 from engine.kinds.spec import Tools
@@ -214,6 +215,15 @@ async def test_a_page_that_does_not_open_still_leaves_its_network(home, site):
     assert failed.value.head["size_bytes"] > 0
     assert [("error" in part) for part in ctx.pages] == [True, False]
     assert len(json.loads(ctx.artifacts["network.json"])["entries"]) >= 10
+
+
+async def test_a_file_is_no_page_and_the_advice_fits_the_one_who_asked(home):
+    with served(lambda _: Answer(b"PK", content_type="application/zip")) as url:
+        async with bundling(home) as bundle:
+            with pytest.raises(TaskFailed) as failed:
+                await bundle(url=f"{url}/a.zip", include=["dom"])
+    assert failed.value.failure == DownloadSkipped.code
+    assert "gent" not in DownloadSkipped.advice_text  # a person may have asked
 
 
 async def test_only_what_was_typed_may_be_reached_and_over_mcp_only_the_operators_list(home, site):

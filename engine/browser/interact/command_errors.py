@@ -35,11 +35,11 @@ class WrongElement(EngineError):
 
 
 class DownloadSkipped(PageError):
-    """The address that a tab was sent to is a file."""
+    """The address to open is a file."""
 
     code = "download_skipped"
     title = "The address is a file"
-    advice_text = "Agents' tabs keep no files. Open a page instead."
+    advice_text = "Files are not kept here. Open a page instead."
 
 
 class NoSuchOption(EngineError):
