@@ -547,7 +547,7 @@ def print_obstacle(
     if any(engine.own.lost(task_id) is not None for task_id in ids):
         return before
     away = say("start.away")
-    now = away if any(map(engine.own.is_away, ids)) else _trouble_line(engine)
+    now = away if any(map(engine.own.is_away, ids)) else _trouble_line(engine, ending=ending)
     now = now or ("" if ending else waiting_line(engine, [*ids]))
     if now and now != before:
         note(now)
@@ -558,9 +558,10 @@ def print_obstacle(
     return now
 
 
-def _trouble_line(engine: Engine) -> str:
+def _trouble_line(engine: Engine, *, ending: bool) -> str:
     trouble = display(engine.own.trouble).rstrip(".")
-    return say("start.trouble", reason=trouble) if trouble else ""
+    line = "start.trouble.ending" if ending else "start.trouble"
+    return say(line, reason=trouble) if trouble else ""
 
 
 async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:

@@ -108,6 +108,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "start.back.ending": "The ledger folder is back; the task is being cancelled.",
     "place.silent": "The ledger folder does not answer yet, waiting: {root}",
     "start.trouble": "{reason}. Waiting; the task goes on when that has ended.",
+    "start.trouble.ending": "{reason}. Waiting; the task is cancelled when that has ended.",
     "start.cancelling": "Cancelling; what is finished is kept. Press Ctrl-C again to end at once.",
     "start.stopping": (
         "Stopping the recording; its actions are kept. Press Ctrl-C again to end at once."

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from engine.cli.start import print_obstacle
 from tests.support.endless_site import asked_pages, endless, run_out
 from tests.support.line_files import whole_lines
 from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, said_until, until
@@ -188,3 +190,16 @@ def test_ctrl_c_while_the_ledger_is_away_promises_nothing(octask: Octask, site: 
     assert "goes on" not in errors
     assert "is back; the task is being cancelled" in errors
     assert json.loads((folder / "meta.json").read_bytes())["status"] == "CANCELLED"
+
+
+def test_a_full_disk_is_told_of_a_task_that_is_cancelled_as_of_one_that_goes_on() -> None:
+    own = SimpleNamespace(lost=lambda _: None, is_away=lambda _: False, trouble="No space left.")
+    engine: Any = SimpleNamespace(own=own)
+    said: list[str] = []
+    before = print_obstacle(engine, ["1"], "", said.append, ending=False)
+    before = print_obstacle(engine, ["1"], before, said.append, ending=True)
+    print_obstacle(engine, ["1"], before, said.append, ending=True)
+    assert said == [
+        "No space left. Waiting; the task goes on when that has ended.",
+        "No space left. Waiting; the task is cancelled when that has ended.",
+    ]
