@@ -504,9 +504,13 @@ async def _javascript(call: Call) -> ToolReply:
     value, is_cut = await evaluate(call.tab, call.given["code"], call.limit_ms)
     text = json.dumps(value, ensure_ascii=False)
     data: dict[str, Any] = {"tab_id": call.tab.id, "url": (await call.tab.where()).url}
+    refused = call.tab.take_refused()
+    if refused:
+        data["refused"] = msgspec.to_builtins(refused)
     if is_cut:
         data["truncated"] = True
         text += VALUE_CUT
+    text += "".join(map(_refusal, refused))
     if len(text.encode("utf-8", "replace")) > MOST_TEXT_BYTES:
         return reply(text, {**data, "truncated": True})
     return reply(text, {**data, "value": value})

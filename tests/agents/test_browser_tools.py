@@ -472,3 +472,13 @@ async def test_reading_a_long_list_leaves_it_to_the_page_as_it_is(desk: Opening)
         await made.show("<script>class Own extends Array { slice() { return this; } }</script>")
         await made.call("javascript_tool", code="globalThis.rows = Own.from({length: 1_500})")
         assert await made.script("rows.length") == 1_500
+
+
+async def test_a_window_that_a_script_opens_is_reported_with_its_value(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("x")
+        answer = await made.call("javascript_tool", code="window.open('/new') === null")
+        url = f"{made.pages.url}/new"
+        assert answer.data["refused"] == [{"what": "window", "url": url}]
+        assert f"A new window was refused: {url}." in answer.text
+        assert "refused" not in (await made.show("y")).data
