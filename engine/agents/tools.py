@@ -75,24 +75,27 @@ def rank(query: str, elements: Sequence[PageElement]) -> list[Match]:
     """
     words = list(dict.fromkeys(words_of(query)))
     found = [_match(query, words, at, element) for at, element in enumerate(elements)]
-    around = _wrappers([match.at for match in found if match.words], elements)
-    kept = [match for match in found if match.words and match.at not in around]
-    return sorted(kept, key=lambda match: (-match.words, -match.score, match.at))
+    kept = {match.at: match for match in found if match.words}
+    around = _wrappers(kept, elements)
+    shown = [match for match in kept.values() if match.at not in around]
+    return sorted(shown, key=lambda match: (-match.words, -match.score, match.at))
 
 
-def _wrappers(fits: Sequence[int], elements: Sequence[PageElement]) -> set[int]:
-    """Return the elements that only pass on the name of another match inside them.
+def _wrappers(matches: Mapping[int, Match], elements: Sequence[PageElement]) -> set[int]:
+    """Return the matches that only pass on the name of another match inside them.
 
-    A link around a heading or a button around an image is what can be used, so it is none.
+    A link around a heading or a button around an image is what can be used, so it is none; nor is
+    what has more of the words, as a heading around a link that was asked for as a heading.
     """
     names = [plain(str(one.get("name", ""))) for one in elements]
     uses = [_interactivity(str(one.get("role"))) for one in elements]
     return {
         above
-        for at in fits
+        for at, match in matches.items()
         if names[at]
         for above in _ancestors(at, elements)
-        if names[above] == names[at] and uses[above] >= uses[at]
+        if names[above] == names[at] and above in matches
+        if uses[above] >= uses[at] and matches[above].words <= match.words
     }
 
 

@@ -57,6 +57,12 @@ def test_what_can_be_used_around_text_of_the_same_name_is_kept() -> None:
     assert best("first result", *page) == [0, 1, 2, 3]
 
 
+def test_what_has_more_of_the_words_is_kept_around_what_has_fewer() -> None:
+    page = (one("heading", "First result"), one("link", "First result", above=0))
+    assert best("heading first result", *page) == [0, 1]
+    assert best("first result", *page) == [1]
+
+
 def test_equal_ones_keep_the_order_of_the_page() -> None:
     assert best("go", *(one("link", "Go") for _ in range(4))) == [0, 1, 2, 3]
 
