@@ -406,7 +406,7 @@ def test_a_hostile_result_is_escaped_on_terminals_and_in_json(octask: Octask, si
     task_id = octask.tasks()[0]["task_id"]
     result = octask.home / "tasks" / task_id / "result.json"
     result.write_text('{"summary": "\x1b]0;owned\x07')
-    said = octask("get", task_id, "--result", "--json")
+    said = octask("get", task_id, "--result", "--json", code=1)
     assert "result.json is not valid JSON" in said
     assert json.loads(said.replace("result.json is not valid JSON\n", ""))["result"] is None
 
