@@ -427,6 +427,8 @@
       }
       if (ask.ownTimers && told.seen) setUntil ??= performance.now() + Math.max(...told.set.filter((ms) => ms < RENDERED_MS));
       if (setUntil > performance.now()) return wait(LOOK_MS);
+      // Those of a frame may be late: they are in another queue than this look.
+      if (ask.ownTimers && told.set.includes(0) && setUntil + HELD_MS > performance.now()) return wait(SOON_MS);
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
       const hidden = toReveal(told);
