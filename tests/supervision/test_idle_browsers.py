@@ -64,6 +64,7 @@ def _running(session: BrowserSession) -> int:
     return sum(one.alive for one in session._running.values())
 
 
+@pytest.mark.usefixtures("patience")
 async def test_a_close_of_the_engine_ends_a_browser_that_is_just_ending(browser: Running) -> None:
     async with browser(SHORT) as session:
         async with session.instance(InstanceOptions(policy=Policy(None, ()))):
@@ -72,4 +73,4 @@ async def test_a_close_of_the_engine_ends_a_browser_that_is_just_ending(browser:
             while _running(session):
                 await asyncio.sleep(0.005)
     assert await asyncio.to_thread(until, lambda: not alive(first))
-    assert not processes("run-driver")
+    assert await asyncio.to_thread(until, lambda: not processes("run-driver"))
