@@ -171,8 +171,18 @@ def renderers() -> list[psutil.Process]:
 
 
 def browsers() -> list[psutil.Process]:
-    """The first process of each browser."""
-    return processes("--user-data-dir=", "--type=")
+    """The first process of each browser, without a fork of it that has no words of its own yet."""
+    found = processes("--user-data-dir=", "--type=")
+    known = {one.pid for one in found}
+    return [one for one in found if _parent(one) not in known]
+
+
+def _parent(process: psutil.Process) -> int:
+    """The process that made it; 0 of one that has ended."""
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return 0
 
 
 def until(condition: Callable[[], object], limit_s: float = 60.0) -> bool:
