@@ -10,7 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from engine.contracts.bulk_progress import POLICIES, SCOPES, Contract, Note, Word
-from engine.kinds.arguments import Argument, Reading, flag, missing, one_of, optional, read_all
+from engine.kinds.arguments import (
+    Argument,
+    Reading,
+    each,
+    flag,
+    missing,
+    one_of,
+    optional,
+    read_all,
+)
 from engine.ledger.meta import without_surrogates
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
@@ -73,13 +82,7 @@ def several(read: Reading, limit: int) -> Reading:
             raise ValueError("must be a list")
         if len(given) > limit:
             raise ValueError(f"must not have more than {limit:,} entries")
-        found = []
-        for at, one in enumerate(given):
-            try:
-                found.append(read(one))
-            except ValueError as wrong:
-                raise ValueError(f"entry {at + 1}: {wrong}") from None
-        return tuple(found)
+        return each(read, given)
 
     return read_list
 

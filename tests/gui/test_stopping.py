@@ -156,7 +156,11 @@ async def test_a_recording_can_be_stopped_while_nothing_is_chosen(home: Path) ->
 async def process(*words: str) -> AsyncIterator[int]:
     """The pid of a process of this machine with these words in its command line."""
     run = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "import time; time.sleep(600)", *words
+        # It does nothing until the test kills it.
+        sys.executable,
+        "-c",
+        "import time; time.sleep(600)",
+        *words,
     )
     try:
         yield run.pid
