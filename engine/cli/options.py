@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,16 +74,9 @@ class Moment(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the time, or raise `BadParameter` with examples."""
-        if isinstance(value, int):
-            return value
-        if value.isascii() and value.isdigit():
-            return int(value[:16])
-        from engine.query import span_ms  # no help needs the filter language
+        from engine.verbs.model import TIMES, moment_ms  # no help needs the verbs
 
-        if (ago_ms := span_ms(value)) is not None:
-            return max(0, int(time.time() * 1000 - ago_ms))
-        try:
-            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
-        except (ValueError, OverflowError, OSError):
-            said = f"{value!r} is no time. For example: 1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"
-            self.fail(said, param, ctx)
+        at_ms = value if isinstance(value, int) else moment_ms(value)
+        if at_ms is None:
+            self.fail(f"{value!r} is no time. For example: {TIMES}", param, ctx)
+        return at_ms

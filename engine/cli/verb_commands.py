@@ -56,9 +56,6 @@ def _command(verb: Verb, output: str) -> click.Command:
     return place_options(command)
 
 
-SINCE_HELP = "created since: 1d or 2h ago, 2026-03-01, 2026-03-01T08:30, or ms since 1970"
-
-
 def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
@@ -75,16 +72,13 @@ def _param(param: Param) -> click.Parameter:
     option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
         return click.Option(option, is_flag=True, help=param.help)
-    kind: click.ParamType[Any] | type = Number(min=0) if param.shape == "number" else str
-    told = param.help
-    if param.name == "since":
-        kind, told = Moment(), SINCE_HELP
+    kinds: dict[str, click.ParamType[Any]] = {"number": Number(min=0), "time": Moment()}
     return click.Option(
         option,
-        type=kind,
+        type=kinds.get(param.shape, str),
         multiple=many,
         default=None if many else param.default,
-        help=told,
+        help=param.help,
         show_default=param.default is not None,
         shell_complete=complete_param,
     )

@@ -16,7 +16,17 @@ from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
-from engine.verbs.model import BY_CALLER, CALLER, OF_SHAPE, TEXT, Caller, Param, Verb, object_of
+from engine.verbs.model import (
+    BY_CALLER,
+    CALLER,
+    OF_SHAPE,
+    SINCE_HELP,
+    TEXT,
+    Caller,
+    Param,
+    Verb,
+    object_of,
+)
 from engine.verbs.task_verbs import TASK_ID, known_states
 
 if TYPE_CHECKING:
@@ -336,7 +346,7 @@ VERBS: tuple[Verb, ...] = (
         "List task runs, newest first.",
         (
             Param("status", "only this status (repeatable)", "many"),
-            Param("since", "created at or after this time, ms since 1970", "number"),
+            Param("since", SINCE_HELP, "time"),
             Param("limit", "maximum number (1 to 200)", "number", default=USUAL_RUNS),
         ),
         _list_runs,

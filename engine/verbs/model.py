@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from engine.service.engine import Engine
 
 # `json`: an object or its text; `many`: texts, or one; `items`: texts or objects; `caller`: a
-# `Caller`.
-Shape = Literal["text", "path", "number", "flag", "json", "many", "items", "caller"]
+# `Caller`; `time`: ms since 1970, or a text that `moment_ms` reads.
+Shape = Literal["text", "path", "number", "time", "flag", "json", "many", "items", "caller"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Verb:
 
 MOST_CHARS: Final = 1024 * 1024  # of one text: the limit of all parsed input
 MOST_NUMBER: Final = 2**53 - 1  # exact in every JSON reader
+TIMES: Final = "1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"  # examples, the first two before now
+SINCE_HELP: Final = "created since: 1d ago, 2026-03-01, or ms since 1970"
 
 # JSON Schemas of the shapes.
 TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -88,6 +92,7 @@ OF_SHAPE: Final[Mapping[Shape, Mapping[str, Any]]] = {
     "text": TEXT,
     "path": TEXT,
     "number": {"type": "integer", "minimum": 0},  # the check has a maximum as well
+    "time": {"anyOf": [{"type": "integer"}, TEXT]},
     "flag": {"type": "boolean"},
     "json": {"type": "object"},
     "many": {"type": "array", "items": TEXT},
@@ -154,6 +159,8 @@ def _value(param: Param, value: Any) -> Any:
         return tuple(value or ())
     if param.shape == "flag":
         return bool(param.default if value is None else value)
+    if param.shape == "time" and isinstance(value, str):
+        return moment_ms(value)
     return param.default if value is None else value
 
 
@@ -181,6 +188,31 @@ def _number(value: object) -> Found:
         return "wrong_type", "must be a whole number"
     if not 0 <= value <= MOST_NUMBER:
         return "out_of_range", f"must be from 0 to {MOST_NUMBER:,}"
+    return None
+
+
+def moment_ms(text: str) -> int | None:
+    """Return a time in ms since 1970; None if it is none.
+
+    It is given as such a number, as a length of time before now (`2h30m`), or as ISO 8601.
+    """
+    if text.isascii() and text.isdigit():
+        return int(text[:16])
+    from engine.query import span_ms  # most verbs need no filter language
+
+    if (ago_ms := span_ms(text)) is not None:
+        return max(0, int(time.time() * 1000 - ago_ms))
+    try:
+        return max(0, int(datetime.fromisoformat(text).timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _time(value: object) -> Found:
+    if not isinstance(value, str):
+        return _number(value)
+    if len(value) > MOST_CHARS or moment_ms(value) is None:
+        return "not_a_time", f"must be a time, for example {TIMES}"
     return None
 
 
@@ -214,6 +246,7 @@ CHECKS: Final[Mapping[Shape, Callable[[object], Found]]] = {
     "text": _text,
     "path": _path,
     "number": _number,
+    "time": _time,
     "flag": _flag,
     "json": _json,
     "many": _many,

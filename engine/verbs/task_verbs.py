@@ -9,7 +9,16 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.model.kind_traits import kind_of_word, offered_kinds
 from engine.model.records import Status
 from engine.service.stop_plan import NotConfirmed, Plan, Stopped, answers, plan
-from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, TaskPage, Verb, object_of
+from engine.verbs.model import (
+    BY_CALLER,
+    CALLER,
+    SINCE_HELP,
+    Caller,
+    Param,
+    TaskPage,
+    Verb,
+    object_of,
+)
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -155,7 +164,7 @@ VERBS: tuple[Verb, ...] = (
         (
             Param("status", "only this status (repeatable)", "many", schema=STATUSES),
             Param("kind", "only this kind, such as crawl or sitemap (repeatable)", "many"),
-            Param("since", "created at or after this time, ms since 1970", "number"),
+            Param("since", SINCE_HELP, "time"),
             Param("query", QUERY_HELP),
             Param("limit", "maximum number", "number", default=50),
         ),

@@ -103,6 +103,9 @@ async def test_one_text_is_taken_where_a_list_of_texts_is_asked_for(hosting: Hos
             ({"kind": "browser_task", "status": "RUNNING"}, 1),
             ({"kind": ["browser_task", "crawl"]}, 1),
             ({"status": "CANCELLED"}, 0),
+            ({"since": "1d"}, 1),
+            ({"since": "2001-01-01"}, 1),
+            ({"since": 4_000_000_000_000}, 0),
         ):
             jsonschema.validate(given, TOOLS["oc_task_list"].input_schema)
             assert data(await client.call_tool("oc_task_list", given))["count"] == count
@@ -110,6 +113,8 @@ async def test_one_text_is_taken_where_a_list_of_texts_is_asked_for(hosting: Hos
         assert [one["status"] for one in stopped["tasks"]] == ["CANCELLED"]
         wrong = error(await client.call_tool("oc_task_list", {"status": 3}))
         assert wrong["problems"][0]["message"] == "must be a text or a list of texts"
+        wrong = error(await client.call_tool("oc_task_list", {"since": "soon"}))
+        assert wrong["problems"][0]["message"].startswith("must be a time, for example 1d")
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({"status": "DONE"}, TOOLS["oc_task_list"].input_schema)
 
