@@ -72,12 +72,12 @@ async def test_typed_texts_are_in_no_part_of_what_is_kept(opened: Opening, site:
     assert pictures[0] == pictures[1]
 
 
+@pytest.mark.parametrize("short", [("PICTURE_S", "SOURCE_S"), ("EVIDENCE_S",)])
 async def test_a_page_that_hangs_is_said_to_and_the_task_still_ends(
-    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch, short: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(command_reading, "PICTURE_S", 0.5)
-    monkeypatch.setattr(command_reading, "SOURCE_S", 0.5)
-    monkeypatch.setattr(command_reading, "EVIDENCE_S", 2.0)
+    for limit in short:
+        monkeypatch.setattr(command_reading, limit, 0.5)
     async with opened() as booth:
         spin = do("evaluate", script="setTimeout(() => { for (;;); }, 0)")
         folder, command = await failed(booth, do("goto", url=f"{site.url}/static/1"), spin)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.sample.site import Answer
-from tests.support.engines import opened
+from tests.support.engines import opened, until
 
 PHONE = {"device": "Pixel 7", "timezone": "Asia/Tokyo", "locale": "de-DE"}
 WIDE = b"<title>wide</title><div style='width:900px;height:2000px'>wide</div>"
@@ -70,8 +70,14 @@ async def test_a_snapshot_opens_its_tabs_as_the_device(home: Path, site: Any) ->
 
 async def test_a_recording_has_the_window_of_the_device(home: Path, site: Any) -> None:
     site.answers["/p"] = Answer(SAYS)
-    args = {"url": f"{site.url}/p", "headless": True, "duration_ms": 400, **PHONE}
-    folder, result = await result_of(home, "recording", args)
+    async with opened(home) as engine:
+        asked = {"url": f"{site.url}/p", "headless": True, **PHONE}
+        started = await engine.requests.start("recording", asked)
+        folder = home / "tasks" / started.task_id
+        await until(lambda: any((folder / "artifacts").glob("*.png")))
+        await engine.commands.stop(started.task_id)
+        await engine.tasks.join(started.task_id)
+    result = json.loads((folder / "result.json").read_text("utf-8"))
     assert result["viewport"] == {"width": 412, "height": 839}
     (picture, *_) = sorted((folder / "artifacts").glob("*.png"))
     assert size_of(picture) == (412, 839)

@@ -401,14 +401,14 @@ SOURCE_S: Final = 2.0
 EVIDENCE_S: Final = PICTURE_S + SOURCE_S + 1.0
 MOST_SOURCE: Final = 1024 * 1024  # characters
 _EDGE: Final = 64 * 1024  # characters; a secret that a cut splits would not be found
-_SLOW: Final = "the page did not answer"
+SLOW: Final = "the page did not answer"
 
 
-async def failure_evidence(stage: Stage, number: int) -> dict[str, str]:
+async def failure_evidence(stage: Stage, number: int, found: dict[str, str]) -> None:
     """Keep what the page shows after the failure of command `number`, as artifacts of the task.
 
-    Returns `url`, `screenshot` and `source` (paths in the task's folder), each if it could be had,
-    and `missing` with the reason for a missing picture; {} without an open page.
+    `found` gets `url`, `screenshot` and `source` (paths in the task's folder), each if it could be
+    had, and `missing` with the reason for a missing picture; nothing without an open page.
 
     Raises:
         EngineError: an artifact could not be written.
@@ -416,9 +416,9 @@ async def failure_evidence(stage: Stage, number: int) -> dict[str, str]:
     instance = stage.instance
     page = instance.current if instance is not None and instance.alive else None
     if page is None or page.is_closed():
-        return {}
+        return
     name = f"command-{number + 1:03d}-failed"
-    found = {"url": stage.scrub.text(page.url)}
+    found["url"] = stage.scrub.text(page.url)
     png, missing = await _tried(lambda: _picture(stage, page), PICTURE_S)
     if png is not None:
         found["screenshot"] = await stage.artifact(f"{name}.png", png)
@@ -428,7 +428,6 @@ async def failure_evidence(stage: Stage, number: int) -> dict[str, str]:
     if html is not None:
         source = await asyncio.to_thread(_clean, stage, html)
         found["source"] = await stage.artifact(f"{name}.html", source)
-    return found
 
 
 async def _picture(stage: Stage, page: Page) -> bytes:
@@ -446,7 +445,7 @@ async def _tried(take: Callable[[], Awaitable[Any]], limit_s: float) -> tuple[An
     except MaskingFailed:
         return None, "the page shows a secret that could not be painted over"
     except (TimeoutError, PlaywrightTimeout):
-        return None, _SLOW
+        return None, SLOW
     except Error:
         return None, "the page was gone"
 

@@ -263,13 +263,18 @@ class _CommandRun:
 
     async def _failure(self, stage: Stage, number: int) -> dict[str, str]:
         """Return what the page shows now; {} when a stop is requested meanwhile."""
-        from engine.browser.interact.command_reading import EVIDENCE_S, failure_evidence
+        from engine.browser.interact.command_reading import EVIDENCE_S, SLOW, failure_evidence
 
+        found: dict[str, str] = {}
         try:
             async with self._context.unit("keep what the page shows", EVIDENCE_S):
-                return await failure_evidence(stage, number)
-        except (UnitStopped, UnitTimeout):
+                await failure_evidence(stage, number, found)
+        except UnitStopped:
             return {}
+        except UnitTimeout:
+            if "screenshot" not in found:
+                found["missing"] = SLOW
+        return found
 
     async def _done(self, step: Step, stage: Stage, number: int) -> Any:
         from engine.browser.interact.command_failures import too_slow
