@@ -189,6 +189,8 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
     crashed = has_crashed(memory)
     while True:
         door = WindowOpening.on(settings, memory, preferences, alarm)
+        if options.new_window:
+            door.window.step_aside()
         looks = partial(_settle_looks, app, door.window, memory, preferences, options.language)
         door.when_imported(looks)
         folder = await _one_window(app, door, instance, wish, crashed)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QSize, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 MIN_WIDTH, MIN_HEIGHT = 900, 560
 FIRST_SIZE = QSize(1180, 760)
 TITLE_HEIGHT = 40  # Height of the system's title bar
+ASIDE = QPoint(32, 32)  # From the place of another window to that of a further one
 SIDEBAR_WIDTH = 190
 BARS_HEIGHT = 130  # Menu, toolbar, filter and header: the approximate height above the rows
 
@@ -119,6 +120,13 @@ class MainWindow(QMainWindow):
         outline.painted.connect(self.painted)
         self.setCentralWidget(outline)
         self.pressed_early: dict[int, None] | None = {}
+
+    def step_aside(self) -> None:
+        """Move from the saved place, where another window of the program may be."""
+        if not self.memory.shape("window") or self.isMaximized() or self.isFullScreen():
+            return
+        room = self.screen().availableGeometry()
+        self.move(place_aside(QRect(self.pos(), self.size()), room))
 
     def take_parts(self, parts: WindowParts) -> None:
         """Store the parts, still hidden, and connect them."""
@@ -466,6 +474,12 @@ def first_size(room: QSize) -> QSize:
     if room.width() < MIN_WIDTH:
         return FIRST_SIZE
     return FIRST_SIZE.boundedTo(room - QSize(0, TITLE_HEIGHT))
+
+
+def place_aside(saved: QRect, room: QRect) -> QPoint:
+    """Return the place of a further window, so that both title bars are seen."""
+    moved = saved.translated(ASIDE)
+    return moved.topLeft() if room.contains(moved) else room.topLeft()
 
 
 class _Outline(QWidget):

@@ -8,10 +8,11 @@ import sys
 import tomllib
 from pathlib import Path
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 
 from engine.model.config import VERSION
-from gui.window.main_window import FIRST_SIZE, TITLE_HEIGHT, first_size
+from gui.context.preferences import Memory
+from gui.window.main_window import FIRST_SIZE, TITLE_HEIGHT, MainWindow, first_size, place_aside
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -79,6 +80,20 @@ def test_a_window_that_stood_nowhere_yet_fits_the_screen() -> None:
     assert (small.width(), small.height()) == (FIRST_SIZE.width(), 728 - TITLE_HEIGHT)
     assert first_size(QSize(960, 1000)).width() == 960
     assert first_size(QSize(640, 480)) == FIRST_SIZE, "no window of ours fits there"
+
+
+def test_a_further_window_hides_no_other() -> None:
+    room = QRect(0, 24, 1920, 1040)
+    assert place_aside(QRect(100, 100, 1180, 760), room) == QPoint(132, 132)
+    assert place_aside(QRect(740, 100, 1180, 760), room) == room.topLeft()
+
+
+def test_a_window_without_a_saved_place_is_placed_by_the_desktop(
+    qapp: object, tmp_path: Path
+) -> None:
+    window = MainWindow(Memory(tmp_path / "window.ini"))
+    window.step_aside()
+    assert not window.testAttribute(Qt.WidgetAttribute.WA_Moved)
 
 
 def test_the_version_is_the_one_that_the_package_is_built_with() -> None:
