@@ -30,13 +30,6 @@ class OwnHeaders(msgspec.Struct, frozen=True):
         """Return the headers for a request to this origin; empty for other sites."""
         return dict(self.pairs) if origin in self.origins else {}
 
-    def for_url(self, url: str) -> Mapping[str, str]:
-        """Return the headers for a request to this address; empty for other sites."""
-        if not self:
-            return {}
-        address = addresses.parse(url)
-        return {} if address is None else self.for_origin(address.origin)
-
 
 NO_HEADERS = OwnHeaders()
 

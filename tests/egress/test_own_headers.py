@@ -21,6 +21,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.devices import device_named
 from engine.egress.egress_policy import Policy
 from engine.egress.own_headers import OwnHeaders, own_headers
+from engine.model import addresses
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import Sender, open_static
 from engine.sample.site import Answer
@@ -263,5 +264,7 @@ def test_values_are_in_no_representation() -> None:
     ],
 )
 def test_an_origin_is_scheme_host_and_port(url: str, sent: bool) -> None:
-    assert bool(HEADERS.for_url(url)) is sent
-    assert OwnHeaders().for_url(url) == {}
+    address = addresses.parse(url)
+    origin = "" if address is None else address.origin
+    assert bool(HEADERS.for_origin(origin)) is sent
+    assert OwnHeaders().for_origin(origin) == {}
