@@ -48,7 +48,7 @@ MOST_FOUND: Final = 50
 MOST_CHARS: Final = 100_000  # typed in one call
 MOST_CODE: Final = 100_000  # characters of one script
 ACTIONS: Final = (
-    *("click", "double_click", "right_click", "hover", "focus", "scroll_into_view"),
+    *("click", "double_click", "right_click", "hover", "drag", "focus", "scroll_into_view"),
     *("type", "append", "clear", "press", "select", "check", "uncheck"),
 )
 
@@ -132,7 +132,13 @@ def _navigation(given: Given) -> list[Problem]:
     return []
 
 
-_NEEDS = {"type": "the text", "append": "the text", "select": "the option", "press": "the key"}
+_NEEDS = {
+    "type": "the text to type",
+    "append": "the text to append",
+    "select": "the option to select",
+    "press": "the key to press",
+    "drag": "the ref of the element to drag it to",
+}
 
 
 def _dialogs(given: Given) -> list[Problem]:
@@ -148,7 +154,7 @@ def _interaction(given: Given) -> list[Problem]:
 def _value_problems(given: Given) -> list[Problem]:
     action, value = given["action"], given["value"]
     if action in _NEEDS and value is None:
-        return [missing("value", f"{_NEEDS[action]} to {action}")]
+        return [missing("value", _NEEDS[action])]
     if action not in _NEEDS and value is not None:
         return [Problem("value", "not_together", f"does not go with {action}")]
     if action == "press":
@@ -241,7 +247,7 @@ _ALL = (
     ),
     Tool(
         "interact",
-        "Click, type, select, … on one element. `type` replaces what is there, `append` adds.",
+        "Click, type, select, drag one element. `type` replaces what is there, `append` adds.",
         (
             Arg("ref", _REF, long_text(40), required=True),
             Arg(
@@ -251,7 +257,7 @@ _ALL = (
                 required=True,
                 choices=ACTIONS,
             ),
-            Arg("value", "the text to type, the option to select, or the key to press", _typed),
+            Arg("value", "text to type, option to select, key to press, ref to drag to", _typed),
             *_DIALOGS,
             _TAB,
             _TIMEOUT,
@@ -280,7 +286,7 @@ _ALL = (
     ),
     Tool(
         "page_screenshot",
-        "A picture (PNG) of the visible part, the whole page, or one element.",
+        "A picture (PNG) of the visible part, the page, or one element.",
         (
             Arg("ref", f"only {_REF}", long_text(40)),
             Arg("full_page", "the whole page", flag, "flag", default=False),

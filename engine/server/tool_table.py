@@ -286,7 +286,7 @@ _ALL: Final = (
         "Show a command task",
         "status",
         "tasks",
-        "Show a command task with the state, error and result of each command. Takes either id.",
+        "Show a command task with state, error and result of each command. Takes either id.",
         reads=True,
     ),
     _tool(
@@ -315,7 +315,7 @@ _ALL: Final = (
         "Show a schedule",
         "schedules show",
         "schedules",
-        "Show one schedule: request, rule, options, next_at, the last run with its changes, skips.",
+        "Show one schedule: request, rule, options, next_at, last run with its changes, skips.",
         reads=True,
     ),
     _tool(

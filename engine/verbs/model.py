@@ -84,7 +84,7 @@ class Verb:
 MOST_CHARS: Final = 1024 * 1024  # of one text: the limit of all parsed input
 MOST_NUMBER: Final = 2**53 - 1  # exact in every JSON reader
 TIMES: Final = "1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"  # examples, the first two before now
-SINCE_HELP: Final = "created since: 1d ago, 2026-03-01, or ms since 1970"
+SINCE_HELP: Final = "created since 1d (ago), 2026-03-01, or ms since 1970"
 
 # JSON Schemas of the shapes.
 TEXT: Final[Mapping[str, Any]] = {"type": "string"}

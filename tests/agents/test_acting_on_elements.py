@@ -13,6 +13,7 @@ from engine.browser.interact.command_errors import (
     DownloadSkipped,
     ElementNotReady,
     NoSuchOption,
+    StaleReference,
     WrongElement,
 )
 from engine.browser.page import extraction_options
@@ -77,6 +78,40 @@ async def test_other_clicks_and_the_mouse_alone(desk: Opening) -> None:
         await made.do("hover", "textbox", "Name")
         told = await log(made)
         assert {"dblclick low true", "contextmenu low true", "mouseover name true"} <= set(told)
+
+
+BOARD = """<style>div{height:60px;width:200px}</style>
+<div id=card draggable=true role=button ondragstart="event.dataTransfer.setData('text', this.id)">
+Card</div><div role=button id=knob onmousedown="held = true">Knob</div><p style="height:2000px">
+<div role=button id=list ondragover="event.preventDefault()" ondrop="event.preventDefault();
+this.append(document.getElementById(event.dataTransfer.getData('text')))"
+onmouseup="if (window.held) this.textContent = 'Got the knob'">List</div>
+<div role=button style="position:fixed;left:-900px">Off</div>"""
+
+
+@pytest.mark.parametrize(("what", "after"), [("Card", "List Card"), ("Knob", "Got the knob")])
+async def test_an_element_is_dragged_to_another_one_below_the_screen(
+    desk: Opening, what: str, after: str
+) -> None:
+    async with desk() as made:
+        await made.show(BOARD)
+        onto = await made.ref("button", "List")
+        answer = await made.do("drag", "button", what, onto)
+        assert answer.text.startswith(f'Dragged button "{what}" (ref_')
+        assert str(await made.script("list.innerText")).split() == after.split()
+
+
+async def test_nothing_is_dragged_to_where_no_mouse_can_be(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(BOARD)
+        for value, error in (
+            (await made.ref("button", "Off"), ElementNotReady),
+            ("ref_1_999", StaleReference),
+            (None, InvalidArguments),
+        ):
+            with pytest.raises(error):
+                await made.do("drag", "button", "Card", value)
+        assert await made.script("list.innerText") == "List"
 
 
 async def test_typing_replaces_appending_adds_and_clearing_empties(desk: Opening) -> None:

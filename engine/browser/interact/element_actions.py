@@ -44,6 +44,8 @@ EXAMPLES: Final = {
     "datetime-local": "2026-03-31T14:30",
     "color": "#3366cc",
 }
+DRAG_STEPS = 10  # mouse moves
+BEGIN_PX = 6  # browsers begin a drag after a few pixels
 KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms
 
 
@@ -78,6 +80,19 @@ class Target:
             if reply.get("by"):
                 reason += f" by {self.tab.mask.text(str(reply['by']), 120)}"
             raise ElementNotReady(element=found.called, reason=reason)
+        return reply, found
+
+    async def in_view(self) -> tuple[Any, Element]:
+        """Scroll the element into view, which may be covered or disabled; return its position.
+
+        Raises:
+            StaleReference: the element is gone.
+            ElementNotReady: the element is hidden, or out of reach.
+        """
+        reply = await self.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
+        found = self.to_element(reply)
+        if "x" not in reply:
+            raise ElementNotReady(element=found.called, reason=str(reply["problem"]))
         return reply, found
 
     async def ask(self, what: str, **ask: Any) -> dict[str, Any]:
@@ -140,11 +155,26 @@ async def _hover(target: Target, _: str) -> str:
     return f"The mouse is over {found.called}."
 
 
+async def _drag(target: Target, to: str) -> str:
+    onto = Target(target.tab, to)
+    await onto.in_view()  # before the button is down: a reference may be of another page
+    spot, found = await target.ready()
+    mouse = target.tab.page.mouse
+    await mouse.move(spot["x"], spot["y"])
+    await mouse.down()
+    try:
+        # The drag begins before its end is scrolled into view: later the mouse is over another one.
+        await mouse.move(spot["x"] + BEGIN_PX, spot["y"] + BEGIN_PX, steps=BEGIN_PX)
+        end, there = await onto.in_view()
+        await mouse.move(end["x"], end["y"], steps=DRAG_STEPS)
+        await mouse.move(end["x"], end["y"])  # some pages treat the first move as part of the way
+    finally:
+        await mouse.up()
+    return f"Dragged {found.called} to {there.called}."
+
+
 async def _scroll_into_view(target: Target, _: str) -> str:
-    reply = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
-    found = target.to_element(reply)
-    if reply.get("problem") == "hidden":
-        raise ElementNotReady(element=found.called, reason="hidden")
+    _, found = await target.in_view()
     return f"{found.called} is in view."
 
 
@@ -303,6 +333,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "double_click": _double_click,
     "right_click": _right_click,
     "hover": _hover,
+    "drag": _drag,
     "focus": _focus,
     "type": _type,
     "append": _append,
