@@ -6,6 +6,7 @@ It writes nothing but the lease that a task would acquire, and that only where p
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import platform
@@ -25,7 +26,7 @@ from engine.browser.chromium.consent_rules import installed_version
 from engine.browser.chromium.consent_rules import place as place_of_rules
 from engine.browser.chromium.locate import describe, locate
 from engine.cluster.cluster_address import import_library
-from engine.egress.upstream import probe_proxy
+from engine.egress.upstream import probe_proxy, probe_user
 from engine.kinds.cluster_use import default_cluster
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
@@ -396,7 +397,7 @@ class _IgnoreChanges(Listener):
 
 
 def proxy(settings: Settings) -> list[Finding]:
-    """Check the proxy of tasks that ask for none, if there is one; it gets 3 s to answer."""
+    """Check the proxy of tasks that ask for none, if there is one, and the user that it gets."""
     if not settings.proxy:
         return []
     try:
@@ -416,6 +417,9 @@ async def _answers(upstream: UpstreamProxy) -> None:
             await probe_proxy(upstream)
     except TimeoutError as late:
         raise ProxyUnreachable(proxy=str(upstream), reason="no answer in time") from late
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PROXY_S):
+            await probe_user(upstream)
 
 
 def variables(settings: Settings) -> list[Finding]:

@@ -43,6 +43,9 @@ FAREWELL_S = 2.0  # for the proxy's own end of TLS, after the connection is of n
 MAX_HEAD_BYTES = 64 * 1024
 MAX_TRIES = 3  # addresses of a name that a SOCKS proxy is given in turn
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?![0-9])")
+_HTTP: Final = b"HTTP/"
+# A name that does not exist, by RFC 6761, for a question that is about the proxy alone.
+_NOWHERE: Final = ("openchrome-monitor.invalid", 443)
 _END_OF_HEAD = b"\r\n\r\n"
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 # With which proxies answer a request of plain http that they filter, or cannot forward.
@@ -129,14 +132,21 @@ class _Pipe(asyncio.Protocol):
         return self._take(count)
 
     async def head(self) -> bytes:
-        """Return the next bytes up to an empty line. Raises ProxyCut."""
+        """Return the next bytes, in HTTP, up to an empty line. Raises ProxyCut."""
         await self._until(
-            lambda: _END_OF_HEAD in self.data or len(self.data) > MAX_HEAD_BYTES,
+            lambda: self._is_other or _END_OF_HEAD in self.data or len(self.data) > MAX_HEAD_BYTES,
         )
+        if self._is_other:
+            raise ProxyCut(_UNREADABLE)
         end = self.data.find(_END_OF_HEAD)
         if end < 0:
             raise ProxyCut(_UNREADABLE)
         return self._take(end + len(_END_OF_HEAD))
+
+    @property
+    def _is_other(self) -> bool:
+        """Whether what arrived is no HTTP, such as the greeting of an SSH server."""
+        return not (self.data.startswith(_HTTP) or _HTTP.startswith(self.data))
 
     def _take(self, count: int) -> bytes:
         taken = bytes(self.data[:count])
@@ -507,3 +517,22 @@ async def probe_proxy(proxy: UpstreamProxy, target: tuple[Target, int] | None = 
         raise ProxyRefusedUser(proxy=str(proxy)) from denied
     except ProxyCut as failed:
         raise ProxyUnreachable(proxy=str(proxy), reason=failed.reason) from failed
+
+
+async def probe_user(proxy: UpstreamProxy) -> None:
+    """Return unless an HTTP proxy refuses its user, or what answers is no HTTP proxy.
+
+    Nothing has to be known that the proxy reaches. Its silence and the end of the connection may be
+    about the place, so that they count for nothing.
+
+    Raises:
+        ProxyUnreachable, ProxyRefusedUser
+        PageOutOfFiles: this process may open no more files.
+    """
+    if proxy.is_socks:  # which checks a user before it is given a place
+        return
+    try:
+        await probe_proxy(proxy, _NOWHERE)
+    except ProxyUnreachable as failed:
+        if failed.fields["reason"] == _UNREADABLE:
+            raise

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from engine import doctor
+from engine.doctor import Finding
 from engine.egress import upstream as dialing
 from engine.egress.egress_policy import KEPT_FAILED_S, KEPT_S, Place, Policy, Route
 from engine.egress.proxy_listener import Upstream
 from engine.egress.upstream import MAX_HEAD_BYTES, is_same_program, probe_proxy
+from engine.model.config import Settings
 from engine.model.errors import PageError, ProxyFailed, ProxyRefusedUser, ProxyUnreachable
 from engine.model.listening import close_server
-from engine.model.proxies import ProxyChoice, UpstreamProxy
+from engine.model.proxies import DefaultProxy, ProxyChoice, UpstreamProxy
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.egress.test_proxy import GET, OTHER, answer, client, echo, laned, said, serving
@@ -554,6 +557,47 @@ async def test_a_probe_finds_what_is_wrong_before_any_page(trusted: Path, scheme
         assert closed is not None
         with pytest.raises(ProxyUnreachable, match="cannot be reached: connection refused"):
             await probe_proxy(closed)
+
+
+async def diagnosed(url: str, user: tuple[str, str] = ("", "")) -> Finding:
+    """What doctor tells of this default proxy."""
+    name, word = user
+    default = DefaultProxy(url, name, "env:WORD" if word else "", environ={"WORD": word})
+    settings = Settings(home=Path("x"), root=Path("x"), proxy=default)
+    (found,) = await asyncio.to_thread(doctor.proxy, settings)
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5h"])
+async def test_doctor_tells_of_a_proxy_that_refuses_the_user(scheme: str) -> None:
+    with upstream(scheme, user=USER) as proxy:
+        right = await diagnosed(proxy.url, USER)
+        wrong = await diagnosed(proxy.url, ("ann", "wrong"))
+        nobody = await diagnosed(proxy.url)
+    assert right.state == "ok"
+    assert (wrong.state, nobody.state) == ("problem", "problem")
+    assert "refused the user or the password" in wrong.text
+    assert "refused the user or the password" in nobody.text
+
+
+async def test_doctor_tells_of_a_server_that_is_no_proxy() -> None:
+    async def secure_shell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await reader.read(3)
+
+    async with answering(secure_shell) as port:
+        found = await diagnosed(f"http://127.0.0.1:{port}")
+    assert found.state == "problem"
+    assert "its answer cannot be understood" in found.text
+
+
+async def test_doctor_accepts_a_proxy_that_ends_what_leads_nowhere() -> None:
+    async def hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(3)
+
+    async with answering(hangs_up) as port:
+        found = await diagnosed(f"http://127.0.0.1:{port}")
+    assert found.state == "ok"
 
 
 async def test_a_proxy_whose_name_is_unknown_is_told() -> None:

@@ -314,10 +314,10 @@ def test_octask_takes_the_proxy_from_options_and_its_variables(
     task_id = octask(*words, "--detach").strip()
     octask("wait", task_id)
     assert len(proxy.wanted) > before
+    assert {HOST} <= proxy.hosts <= {HOST, FRAME}
     told = octask("doctor")
     assert f"tasks go through {proxy.url}, which answers and resolves names" in told
     assert PART not in told
-    assert {HOST} <= proxy.hosts <= {HOST, FRAME}
     assert leaks(octask.home) == []
 
 
