@@ -272,6 +272,23 @@ async def test_pictures_of_kept_pages_come_along(home: Path, linked: LinkedSite)
         assert pages_of(engine, second)["/0"]["screenshot"] == "artifacts/page-000007.png"
 
 
+@pytest.mark.parametrize("cut", ["loads_cut", "clicks_cut"])
+async def test_the_summary_tells_of_kept_pages_what_it_told_before(
+    home: Path, linked: LinkedSite, cut: str
+) -> None:
+    async with opened(home) as engine:
+        first = await stopped(engine, linked)
+        kept = pages_of(engine, first)
+        lines = [json.dumps({**page, "worker": "rack-7", cut: True}) for page in kept.values()]
+        written = home / "tasks" / first.task_id / "pages.jsonl"
+        written.write_text("".join(line + "\n" for line in lines))
+        linked.held.clear()
+        second = await ended(engine, await engine.requests.resume(first.task_id))
+        result = json.loads((home / "tasks" / second.task_id / "result.json").read_text())
+    assert result["summary"]["workers"] == {"rack-7": len(kept)}
+    assert result["summary"]["unloaded_pages"] == len(kept)
+
+
 async def test_torn_and_strange_lines_are_not_kept(home: Path, linked: LinkedSite) -> None:
     async with opened(home) as engine:
         first = await stopped(engine, linked)

@@ -20,6 +20,7 @@ _PICTURE: Final = re.compile(r"artifacts/page-(\d{1,9})\.png").fullmatch
 _ANSWERS: Final = frozenset({"http", "content_type"})  # error codes of a page that was answered
 _COUNTED: Final = (
     *("error", "error_code", "attempts", "compared", "empty", "settled", "redacted", "depth"),
+    *("loads_cut", "clicks_cut", "worker"),
 )
 
 
