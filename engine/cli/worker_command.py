@@ -26,6 +26,7 @@ from engine.cluster.cluster_address import (
 )
 from engine.cluster.page_server import PageServer
 from engine.cluster.wire import Wire, WireError
+from engine.cluster.worker_pool import why_unreachable
 from engine.logging.logs import log_to_file
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
@@ -114,7 +115,7 @@ async def _tell_unreachable(
         try:
             (await Wire.open(scheduler, tls)).abort()
         except WireError as failed:
-            reason = str(failed)
+            reason = why_unreachable(scheduler, failed)
         if reason and reason != told and not is_connected.is_set():
             click.echo(say("worker.unreachable", scheduler=scheduler, reason=reason), err=True)
             told = reason

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import ssl
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
@@ -163,10 +164,20 @@ def tls_of_dask(address: ClusterAddress, role: Literal["client", "worker"]) -> s
     try:
         found = security.get_connection_args(role)["ssl_context"]
     except (OSError, ValueError) as failed:
-        raise ClusterWithoutCertificate(address=address, reason=failed) from failed
+        reason = _missing_file(security.get_tls_config_for_role(role)) or failed
+        raise ClusterWithoutCertificate(address=address, reason=reason) from failed
     if not isinstance(found, ssl.SSLContext):
         raise ClusterWithoutCertificate(address=address, reason="no certificate is named")
     return found
+
+
+def _missing_file(files: Mapping[str, str | None]) -> str:
+    """Return which file of a certificate is not there, if one is not: OpenSSL does not name it."""
+    paths = (files.get(part) for part in ("ca_file", "cert", "key"))
+    for path in paths:
+        if path and "\n" not in path and not os.path.exists(path):  # else the certificate itself
+            return f"the file {path} is not there"
+    return ""
 
 
 def default_worker_name() -> str:

@@ -31,7 +31,7 @@ from engine.cluster.cluster_address import (
 )
 from engine.cluster.cluster_pages import ClusterPages, Refuse
 from engine.cluster.page_records import Terms
-from engine.cluster.worker_pool import Tell, WorkerPool, workers_of
+from engine.cluster.worker_pool import ClusterLook, Tell, WorkerPool, workers_of
 from engine.model.program import apart, program_command
 
 _ENCRYPTED_ONLY: Final = "the settings of Dask require encryption, which tcp:// has not"
@@ -51,8 +51,8 @@ def _tls(address: ClusterAddress) -> ssl.SSLContext | None:
     return None
 
 
-def probe_cluster(address: ClusterAddress, limit_s: float) -> int:
-    """Return the number of workers that the scheduler at this address lists.
+def probe_cluster(address: ClusterAddress, limit_s: float) -> ClusterLook:
+    """Return the workers that the scheduler at this address lists, and which cannot be used.
 
     Raises:
         ClusterUnreachable: it does not answer within `limit_s` seconds; and as `open_cluster`.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -87,7 +88,10 @@ def _say_refused(refused: BaseException | None, name: object, *, is_said: bool) 
     """Log once why a scheduler does not accept this worker. Returns True, for the next time.
 
     The scheduler may still know a worker of this name that has ended, or another one that lives.
+    Dask takes the text of another server for a length, for which there is no memory.
     """
+    if isinstance(refused, MemoryError):
+        refused = ValueError("no server of Dask answers there")
     if not is_said and "name taken" in str(refused):
         log.warning("The name %s is taken at the scheduler; this worker waits for it", name)
     elif not is_said:
@@ -102,6 +106,8 @@ def _quieten() -> None:
     6 ms CPU for each page of a crawl with 8 pages per second.
     """
     logging.getLogger("distributed").setLevel(logging.WARNING)
+    # It would show a line of Dask's code; that a name is unknown is reported by this program.
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"distributed\.utils")
     routes: list[str] = []
     dask.config.set(
         {
@@ -225,7 +231,7 @@ async def run_worker(
             try:
                 await _until(stop, _started(worker))
             except RuntimeError as failed:
-                if not isinstance(failed.__cause__, ValueError):
+                if not isinstance(failed.__cause__, ValueError | MemoryError):
                     raise
                 is_said = _say_refused(failed.__cause__, server.name, is_said=is_said)
                 await _until(stop, asyncio.sleep(REFUSED_S))

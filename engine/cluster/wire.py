@@ -29,6 +29,8 @@ _BUFFER_BYTES: Final = 1024 * 1024
 _MOST_UNREQUESTED_BYTES: Final = 1024
 _HEAD: Final = struct.Struct("=QQQ")  # bytes that follow, frames, bytes of the first frame
 _PRELUDE_BYTES: Final = 16  # of the two last ones, which count as content
+# Reasons of OpenSSL for an answer that is not encrypted.
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 # What Dask's servers expect of a peer. They send frames of one kind only to us.
 _HANDSHAKE: Final = {"compression": None, "python": (3, 11, 0), "pickle-protocol": 5}
 
@@ -78,6 +80,19 @@ def decoded(body: bytes, expect: Any = Any) -> Any:
         raise Misbehaviour("it sent a message that cannot be decoded") from failed
 
 
+def _why_not_secure(failed: Exception) -> str:
+    """Return what certificates have to do with a failed connection; empty: nothing is known.
+
+    The names of the reasons are those of OpenSSL.
+    """
+    reason = failed.reason or "" if isinstance(failed, ssl.SSLError) else ""
+    if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason):
+        return f"it does not accept the certificate of this machine ({reason})"
+    if reason in _NOT_TLS:
+        return f"no secure connection ({reason}); a server without certificates needs tcp://"
+    return ""
+
+
 class Wire:
     """One connection, which carries one request at a time."""
 
@@ -108,11 +123,13 @@ class Wire:
                     wire.abort()
                     if type(failed) is WireError or isinstance(failed, ConnectionError):
                         raise NoHandshake("the connection ended") from failed
+                    if isinstance(failed, Misbehaviour):  # as the greeting of an SSH server
+                        raise Misbehaviour("no server of Dask answers there") from failed
                     raise
         except TimeoutError:
             raise WireError(f"no connection within {limit_s:g} s") from None
         except (OSError, ValueError) as failed:
-            raise WireError(why_not_connected(failed)) from failed
+            raise WireError(_why_not_secure(failed) or why_not_connected(failed)) from failed
         return wire
 
     @property

@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -58,6 +58,10 @@ MOST_WORKERS: Final = 1_000
 MOST_UNREACHED: Final = 3  # pages in a row whose host a worker does not reach, though others do
 MOST_PLACES: Final = 10_000
 GONE_S: Final = 60.0  # a worker that has left the cluster is shown as lost so long
+NO_WORKER: Final = (
+    "it is no worker of this program: start it with octask worker, or dask worker with --preload "
+    "engine.cluster.dask_worker"
+)
 _MOST_LIST_BYTES: Final = 16 * 1024 * 1024
 _MOST_HELLO_BYTES: Final = 4_096
 _MOST_BYTES: Final = MOST_REPLY_BYTES + 64  # of the message with a reply
@@ -456,9 +460,7 @@ class WorkerPool:
         wire = worker.idle.pop() if worker.idle else None
         try:
             wire = wire or await Wire.open(worker.address, self._tls)
-            found = await _called(wire, HELLO, {}, CALL_S, _MOST_HELLO_BYTES)
-            hello = unpacked(found, Hello, _MOST_HELLO_BYTES)
-            check_hello(hello)
+            hello = await _greeted(wire, CALL_S)
         except WireError as failed:
             if wire is not None:
                 wire.abort()
@@ -500,6 +502,17 @@ class WorkerPool:
             self._wire = None
 
 
+async def _greeted(wire: Wire, limit_s: float) -> Hello:
+    """Return what a worker tells of itself. Raises Misbehaviour, HasLeft and WireError."""
+    try:
+        found = await _called(wire, HELLO, {}, limit_s, _MOST_HELLO_BYTES)
+    except Misbehaviour as failed:
+        raise Misbehaviour(NO_WORKER) from failed
+    hello = unpacked(found, Hello, _MOST_HELLO_BYTES)
+    check_hello(hello)
+    return hello
+
+
 async def _called(
     wire: Wire, operation: str, fields: Mapping[str, Any], limit_s: float, most_bytes: int
 ) -> Any:
@@ -529,8 +542,17 @@ async def _listed(wire: Wire) -> dict[str, Listed]:
     return listed_workers(found)
 
 
-async def workers_of(scheduler: ClusterAddress, tls: ssl.SSLContext | None, limit_s: float) -> int:
-    """Return the number of workers that a scheduler lists.
+class ClusterLook(NamedTuple):
+    """The workers that a scheduler lists: their number, and why some of them cannot be used."""
+
+    workers: int
+    unusable: tuple[tuple[str, str], ...]  # name and reason
+
+
+async def workers_of(
+    scheduler: ClusterAddress, tls: ssl.SSLContext | None, limit_s: float
+) -> ClusterLook:
+    """Return which workers a scheduler lists; each gets `limit_s` seconds, too, to answer.
 
     Raises:
         ClusterUnreachable: it does not answer within `limit_s` seconds.
@@ -539,7 +561,7 @@ async def workers_of(scheduler: ClusterAddress, tls: ssl.SSLContext | None, limi
     try:
         async with asyncio.timeout(limit_s):
             wire = await Wire.open(scheduler, tls, limit_s)
-            return len(await _listed(wire))
+            listed = await _listed(wire)
     except WireError as failed:
         raise unreachable(scheduler, failed) from failed
     except TimeoutError:
@@ -548,14 +570,39 @@ async def workers_of(scheduler: ClusterAddress, tls: ssl.SSLContext | None, limi
     finally:
         if wire is not None:
             wire.abort()
+    asked = list(listed.items())[:MOST_WORKERS]
+    reasons = await asyncio.gather(*(_why_unusable(one, tls, limit_s) for one, _ in asked))
+    named = ((entry.name, reason) for (_, entry), reason in zip(asked, reasons, strict=True))
+    return ClusterLook(len(listed), tuple((name, reason) for name, reason in named if reason))
+
+
+async def _why_unusable(address: str, tls: ssl.SSLContext | None, limit_s: float) -> str:
+    """Return why a worker cannot be used from here; empty: it can."""
+    wire: Wire | None = None
+    try:
+        async with asyncio.timeout(limit_s):
+            wire = await Wire.open(cluster_address(address), tls, limit_s)
+            await _greeted(wire, limit_s)
+    except (WireError, ValueError) as failed:
+        return str(failed)
+    except TimeoutError:
+        return f"no answer within {limit_s:g} s"
+    finally:
+        if wire is not None:
+            wire.abort()
+    return ""
+
+
+def why_unreachable(scheduler: ClusterAddress, failed: WireError) -> str:
+    """Return why a scheduler cannot be used, with what may help."""
+    if isinstance(failed, NoHandshake) and scheduler.scheme == "tcp":
+        return f"{failed}; a scheduler with certificates needs tls://"
+    return str(failed)
 
 
 def unreachable(scheduler: ClusterAddress, failed: WireError) -> ClusterUnreachable:
     """Return the error of a scheduler that cannot be used, for this reason."""
-    reason = str(failed)
-    if isinstance(failed, NoHandshake) and scheduler.scheme == "tcp":
-        reason = f"{failed}; a scheduler with certificates needs tls://"
-    return ClusterUnreachable(address=scheduler, reason=reason)
+    return ClusterUnreachable(address=scheduler, reason=why_unreachable(scheduler, failed))
 
 
 def _key(workers: dict[str, PoolWorker], worker: PoolWorker) -> str:

@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -56,6 +56,7 @@ LOCK_LOOK_S: Final = 0.3
 MOST_NAMED: Final = 5
 PROXY_S: Final = 3.0
 CLUSTER_S: Final = 3.0
+MOST_UNUSABLE: Final = 3  # workers that are named with their reasons
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "OC_CLUSTER", "TMPDIR")
 LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
@@ -160,7 +161,7 @@ def _consent_rules(_: Settings) -> list[Finding]:
 
 
 def _cluster(settings: Settings) -> list[Finding]:
-    """Check the cluster of tasks that name none, if there is one; it gets 3 s to answer."""
+    """Check the cluster of tasks that name none; scheduler and workers get 3 s each to answer."""
     try:
         text = say("doctor.cluster", version=version("distributed"))
     except PackageNotFoundError:
@@ -175,14 +176,23 @@ def _cluster(settings: Settings) -> list[Finding]:
             return [*found, Finding("cluster", "ok", say("doctor.cluster.local", cluster=address))]
         from engine.cluster.cluster_connection import probe_cluster  # only where a cluster is used
 
-        workers = probe_cluster(address, CLUSTER_S)
+        look = probe_cluster(address, CLUSTER_S)
     except EngineError as error:
         return [*found, Finding("cluster", "problem", str(error), error.advice)]
+    return [*found, _workers(address, look.workers, look.unusable)]
+
+
+def _workers(cluster: object, workers: int, unusable: Sequence[tuple[str, str]]) -> Finding:
+    """Tell of the workers of a cluster that answers; `unusable` has names and reasons."""
     if not workers:
-        text = say("doctor.cluster.empty", cluster=address)
-        return [*found, Finding("cluster", "warning", text)]
-    text = say("doctor.cluster.workers", cluster=address, workers=workers)
-    return [*found, Finding("cluster", "ok", text)]
+        return Finding("cluster", "warning", say("doctor.cluster.empty", cluster=cluster))
+    if not unusable:
+        text = say("doctor.cluster.workers", cluster=cluster, workers=workers)
+        return Finding("cluster", "ok", text)
+    why = "; ".join(f"{name}: {reason}" for name, reason in unusable[:MOST_UNUSABLE])
+    counts = {"workers": workers, "unusable": len(unusable)}
+    text = say("doctor.cluster.unusable", cluster=cluster, why=why, **counts)
+    return Finding("cluster", "warning" if len(unusable) < workers else "problem", text)
 
 
 def beside(root: Path, *, watch_only: bool) -> list[Finding]:

@@ -682,6 +682,9 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.cluster.empty": "{cluster} answers and has no worker; tasks wait for one",
     "doctor.cluster.local": "crawls and evidence bundles that name no cluster use {cluster}",
     "doctor.cluster.workers": "{cluster} answers; workers: {workers}",
+    "doctor.cluster.unusable": (
+        "{cluster} answers; workers: {workers}, of which {unusable} cannot be used ({why})"
+    ),
     "doctor.cluster.none": "Dask is not installed; only tasks with --cluster need it",
     "doctor.consent.none": "not installed; only tasks with --dismiss-consent need them",
     "subject.ledger": "ledger",

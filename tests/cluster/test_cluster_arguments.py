@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dask.config
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
@@ -19,6 +20,7 @@ from engine.cluster.cluster_address import (
     import_library,
     tls_of_dask,
 )
+from engine.cluster.cluster_connection import certificate
 from engine.kinds.crawl.crawl_cluster import cluster_of_crawl as cluster_of
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
@@ -28,6 +30,7 @@ from engine.model.proxies import DefaultProxy
 from engine.verbs.schemas import kind_schema
 
 ROOT = Path(__file__).resolve().parents[2]
+FILES = {"ca-file": "ca.pem", "client.cert": "node.pem", "client.key": "node.key"}
 THERE = "tcp://10.0.0.5:8786"
 
 
@@ -180,6 +183,19 @@ def test_the_setting_is_not_for_programs(tmp_path: Path, route: str) -> None:
 def test_certificates_are_asked_for_at_once() -> None:
     with pytest.raises(ClusterWithoutCertificate, match="CA_FILE"):
         tls_of_dask(cluster_address("tls://head"), "client")
+
+
+def test_a_certificate_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    names = {name: str(tmp_path / name) for name in FILES.values()}
+    orders, _ = certificate()
+    (tmp_path / "ca.pem").write_text(orders["tls_ca_file"])
+    (tmp_path / "node.pem").write_text(orders["tls_client_cert"])
+    tls = {f"distributed.comm.tls.{part}": names[name] for part, name in FILES.items()}
+    with (
+        dask.config.set(tls),
+        pytest.raises(ClusterWithoutCertificate, match=r"node\.key is not there"),
+    ):
+        tls_of_dask(cluster_address("tls://127.0.0.1:1"), "client")
 
 
 def test_a_missing_library_is_an_error_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

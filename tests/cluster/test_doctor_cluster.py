@@ -6,15 +6,17 @@ import asyncio
 import importlib
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine import doctor
 from engine.cluster.cluster_address import ClusterUnreachable, cluster_address
+from engine.cluster.page_records import HELLO, PROTOCOL, Hello, packed
 from engine.cluster.worker_pool import workers_of
 from engine.doctor import Finding
 from engine.model.config import Settings
-from tests.cluster.dask_peers import cluster
+from tests.cluster.dask_peers import cluster, message
 from tests.support.ports import free_port
 
 
@@ -54,6 +56,38 @@ async def test_the_workers_of_a_scheduler_are_counted(tmp_path: Path) -> None:
         f"{workers.address} answers and has no worker; tasks wait for one",
     )
     assert (two.state, two.text) == ("ok", f"{workers.address} answers; workers: 2")
+
+
+async def test_a_worker_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path) -> None:
+    async def bare(_: dict[str, Any]) -> bytes:  # Dask's answer to what it does not know
+        return message({"status": "error"})
+
+    async def other_version(_: dict[str, Any]) -> bytes:
+        return message(packed(Hello(PROTOCOL + 1, "9.9.9", "new", 4)))
+
+    async with cluster() as workers:
+        await workers.add("bare", **{HELLO: bare})
+        (none,) = await found(tmp_path, workers.address)
+        await workers.add("good")
+        await workers.add("new", **{HELLO: other_version})
+        (some,) = await found(tmp_path, workers.address)
+    assert none.state == "problem"
+    assert some.state == "warning"
+    assert (
+        "workers: 3, of which 2 cannot be used (bare: it is no worker of this program" in some.text
+    )
+    assert "--preload engine.cluster.dask_worker" in some.text
+    assert "new: it runs another version of this program (9.9.9)" in some.text
+    assert "good" not in some.text
+
+
+async def test_a_worker_that_is_out_of_reach_is_named(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        gone = await workers.add("gone")
+        await gone.stop()
+        (found_one,) = await found(tmp_path, workers.address)
+    assert found_one.state == "problem"
+    assert "1 cannot be used (gone: connection refused)" in found_one.text
 
 
 async def test_what_is_no_address_and_what_does_not_answer_are_problems(tmp_path: Path) -> None:

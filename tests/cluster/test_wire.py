@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import pickle
 import socket
 import ssl
 import sys
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from engine.cluster.cluster_address import ClusterAddress, cluster_address
+from engine.cluster.cluster_address import ClusterAddress, cluster_address, import_library
+from engine.cluster.cluster_connection import certificate
 from engine.cluster.wire import Misbehaviour, Wire, WireError
 from tests.cluster.dask_peers import HEAD, Answer, Peer, message
 
@@ -177,3 +180,56 @@ async def test_a_network_that_ends_without_a_word_is_noticed_by_the_system() -> 
     finally:
         wire.abort()
         await peer.close()
+
+
+@contextlib.asynccontextmanager
+async def greeting(first: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """A server that says `first` and then waits; its host and port."""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            writer.write(first)
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0, ssl=tls) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "first", [b"SSH-2.0-OpenSSH_9.6p1 Ubuntu\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"]
+)
+async def test_another_server_is_told_as_such(first: bytes) -> None:
+    async with greeting(first) as place:
+        with pytest.raises(Misbehaviour, match="no server of Dask answers there"):
+            await Wire.open(cluster_address(f"tcp://{place}"), None)
+
+
+async def test_a_plain_server_at_a_secure_address_is_told_with_the_way_out() -> None:
+    _, tls = certificate()
+    async with greeting(b"\x18" + bytes(23)) as place:
+        with pytest.raises(WireError, match="a server without certificates needs tcp://"):
+            await Wire.open(cluster_address(f"tls://{place}"), tls)
+
+
+def refusing(listening: socket.socket, tls: ssl.SSLContext) -> None:
+    """Refuse the certificate of one client, and wait for its end."""
+    connection, _ = listening.accept()
+    with connection, contextlib.suppress(OSError):
+        with contextlib.suppress(ssl.SSLError):
+            tls.wrap_socket(connection.dup(), server_side=True)
+        while connection.recv(1_000):
+            pass
+
+
+async def test_a_certificate_that_the_server_refuses_is_told_as_such() -> None:
+    security = import_library("distributed.security").Security.temporary()
+    _, stranger = certificate()
+    stranger.verify_mode = ssl.CERT_NONE  # it trusts the server, which does not trust it
+    server = security.get_listen_args("scheduler")["ssl_context"]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        refused = asyncio.create_task(asyncio.to_thread(refusing, listening, server))
+        address = cluster_address(f"tls://127.0.0.1:{listening.getsockname()[1]}")
+        with pytest.raises(WireError, match="does not accept the certificate of this machine"):
+            await Wire.open(address, stranger)
+        await refused

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socketserver
 import subprocess
 import sys
 import threading
@@ -141,6 +142,34 @@ def test_a_worker_whose_name_is_taken_waits_until_it_is_free(tmp_path: Path) -> 
         _, errors = second.communicate(timeout=LIMIT_S)
         assert second.returncode == 0
         assert "Traceback" not in errors + logged(tmp_path)
+
+
+class SecureShell(socketserver.BaseRequestHandler):
+    """Says what an SSH server says first."""
+
+    def handle(self) -> None:
+        self.request.sendall(b"SSH-2.0-OpenSSH_9.6p1 Ubuntu\r\n")
+        self.request.recv(1_000)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process without its handlers")
+def test_a_worker_at_the_port_of_another_server_says_so_and_tries_on(tmp_path: Path) -> None:
+    settings = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), SecureShell) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.server_address[1]}"
+        with octask("worker", address, "--name", "w", environ=settings) as worker:
+            deadline_s = time.monotonic() + LIMIT_S
+            while "which asks again: no server of Dask answers there" not in logged(tmp_path):
+                assert worker.poll() is None, worker.communicate(timeout=LIMIT_S)
+                assert time.monotonic() < deadline_s
+                time.sleep(0.05)
+            worker.send_signal(signal.SIGTERM)
+            _, errors = worker.communicate(timeout=LIMIT_S)
+        server.shutdown()
+    assert worker.returncode == 0
+    assert "Traceback" not in errors
+    assert f"{address} cannot be reached: no server of Dask answers there" in errors
 
 
 def logged(home: Path) -> str:
