@@ -199,11 +199,13 @@ class PoolWorker:
             return "no_browser"
         if self.has_left:
             return "left"
-        return "lost" if self.trouble else "connecting"
+        if not self.trouble:
+            return "connecting"
+        return "unusable" if self.is_wrong else "lost"
 
     def view(self, cluster: str) -> WorkerView:
         """Return what is shown of this worker of `cluster`."""
-        is_waiting = self.state in ("lost", "no_browser") and self.is_listed
+        is_waiting = self.state in ("lost", "unusable", "no_browser") and self.is_listed
         return WorkerView(
             cluster,
             str(self.address),

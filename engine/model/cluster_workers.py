@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 import msgspec
 
-WorkerState = Literal["connecting", "ready", "left", "lost", "no_browser"]
-_BY_TROUBLE: Final = ("connecting", "ready", "left", "lost", "no_browser")
+WorkerState = Literal["connecting", "ready", "left", "lost", "unusable", "no_browser"]
+_BY_TROUBLE: Final = ("connecting", "ready", "left", "lost", "unusable", "no_browser")
 
 
 class WorkerView(msgspec.Struct, frozen=True):
@@ -19,7 +19,8 @@ class WorkerView(msgspec.Struct, frozen=True):
     it loaded for these tasks, `pages_per_s` the mean of the last seconds. `memory_bytes` (of its
     process, without its browser) and `seen_s` (since it last reported to the scheduler) come from
     the scheduler; None: unknown. `reason` tells why it is not ready, and `back_s` in how many
-    seconds it is tried again.
+    seconds it is tried again. A worker is "unusable" that answers, but not as one of this program
+    that loads pages: it was not lost.
     """
 
     cluster: str

@@ -135,6 +135,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
             "ready": self.tr("Ready"),
             "left": self.tr("Left"),
             "lost": self.tr("Lost: {0}"),
+            "unusable": self.tr("Cannot be used: {0}"),
             "no_browser": self.tr("No browser: {0}"),
         }
         text = texts[one.state].format(words.retold(one.reason))

@@ -184,13 +184,16 @@ class StatusBar(QStatusBar):
         if workers is None:
             self.fit()
             return
-        lost = sum(one.state in ("lost", "no_browser") for one in workers)
+        lost = sum(one.state == "lost" for one in workers)
+        unusable = sum(one.state in ("unusable", "no_browser") for one in workers)
         ready = sum(one.state == "ready" for one in workers)
         words = self.tr("1 worker") if ready == 1 else self.tr("{0} workers").format(count(ready))
         if lost:
             words += " · " + self.tr("{0} lost").format(count(lost))
+        if unusable:
+            words += " · " + self.tr("{0} not usable").format(count(unusable))
         if words != self.workers.text():
-            wear(self.workers, "warning" if lost or not ready else "globe")
+            wear(self.workers, "warning" if lost or unusable or not ready else "globe")
             hint = self.tr("Workers of a cluster load pages of tasks of this window.")
             self.workers.show_path(words, hint)
             self.workers.setAccessibleName(words)

@@ -109,7 +109,7 @@ async def test_a_worker_that_left_is_shown_as_lost_for_a_while(
             await until(lambda: "two" in {one.name for one in pool.views("c")})
 
 
-async def test_a_worker_that_cannot_be_used_is_lost_with_the_reason() -> None:
+async def test_a_worker_that_cannot_be_used_is_not_called_lost() -> None:
     async def other_version(_: dict[str, Any]) -> bytes:
         return message(b"no record")
 
@@ -118,7 +118,7 @@ async def test_a_worker_that_cannot_be_used_is_lost_with_the_reason() -> None:
         peer.operations[HELLO] = other_version
         pool = pool_of(workers.address)
         async with pool.following():
-            await until(lambda: [one.state for one in pool.views("c")] == ["lost"])
+            await until(lambda: [one.state for one in pool.views("c")] == ["unusable"])
             assert pool.views("c")[0].reason.startswith("it sent")
 
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from engine.model.cluster_workers import WorkerView
+from engine.model.cluster_workers import WorkerState, WorkerView
 from engine.model.config import Settings
 from fixtures.site.site import Site
 from gui.commands.cluster_workers_dialog import ClusterWorkersDialog
@@ -107,6 +107,7 @@ async def test_states_are_told_in_words(tmp_path: Path) -> None:
                 worker("d", state="no_browser", reason="none <b>is</b> installed", back_s=30.0),
                 worker("e"),
                 worker("f", state="left"),
+                worker("g", state="unusable", reason="it sent no record", back_s=30.0),
             ]
         )
         found = rows(dialog.list)
@@ -117,18 +118,22 @@ async def test_states_are_told_in_words(tmp_path: Path) -> None:
             "No browser: none <b>is</b> installed · tried again in 30 s",
             "Connecting…",
             "Left",
+            "Cannot be used: it sent no record · tried again in 30 s",
         ]
         assert found[0][6:] == ["2.8", "0", "81 MB", "3 s ago"]
         assert found[1][8:] == ["", ""]
         dialog.close()
 
 
-def test_the_status_bar_counts_those_that_are_lost(qapp: object) -> None:
+def test_the_status_bar_counts_those_that_are_lost_or_not_usable(qapp: object) -> None:
     bar = StatusBar()
     bar.show_workers([worker("a", state="ready"), worker("b", state="ready")])
     assert bar.workers.text() == "2 workers"
     bar.show_workers([worker("a", state="ready"), worker("b", state="no_browser")])
-    assert bar.workers.text() == bar.workers.accessibleName() == "1 worker · 1 lost"
+    assert bar.workers.text() == bar.workers.accessibleName() == "1 worker · 1 not usable"
+    states: list[WorkerState] = ["ready", "lost", "unusable", "no_browser"]
+    bar.show_workers([worker(state, state=state) for state in states])
+    assert bar.workers.text() == "1 worker · 1 lost · 2 not usable"
     bar.show_workers([worker("a", state="ready"), worker("b", state="left")])
     assert bar.workers.text() == "1 worker"
     bar.show_workers([])
