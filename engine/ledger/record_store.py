@@ -135,10 +135,13 @@ class RecordStore:
             return raw
 
     def remove(self, record_id: str) -> None:
-        """Delete a record; does nothing where there is none."""
+        """Delete a record, with what a dead writer left of it; does nothing where there is none."""
         if self.has(record_id):
             with self.hold(record_id) as folder:
+                folder.remove(_temp_of(record_id + _END))
                 folder.remove(record_id + _END)
+                if folder.has(record_id + _END):
+                    raise Unusable(f"{record_id}{_END} cannot be removed")
 
     @contextmanager
     def hold(
@@ -203,9 +206,13 @@ def stage(folder: Folder, name: str, data: bytes, *, durable: bool) -> None:
 
     The temp file has a fixed name: under the lock, an existing one is left from a dead holder.
     """
-    temp = f".{name}.tmp"
+    temp = _temp_of(name)
     try:
         folder.replace(name, [data], temp=temp, durable=durable)
     except FileExistsError:
         folder.remove(temp)
         folder.replace(name, [data], temp=temp, durable=durable)
+
+
+def _temp_of(name: str) -> str:
+    return f".{name}.tmp"

@@ -150,8 +150,12 @@ class ProfileStore:
         return self.change(checked.name, note)
 
     def remove(self, name: str) -> None:
-        """Delete a profile, its state first."""
-        self._records.read(name)
+        """Delete a profile, its state first; also one that cannot be read.
+
+        Cookies whose profile is damaged or was moved away would otherwise stay for ever.
+        """
+        if not self._records.has(name) and not self._states.has(name):
+            raise self._records.missing(name)
         self._states.remove(name)
         self._records.remove(name)
 

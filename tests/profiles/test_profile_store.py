@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
 from engine.ledger.record_store import RecordNotFound, RecordUnreadable
+from engine.model.errors import LedgerWriteFailed
 from engine.model.records import Unreadable
 from engine.profiles import system_keyring
 from engine.profiles.profile import Profile
@@ -151,6 +152,49 @@ def test_profiles_are_listed_changed_and_removed(home: Path, no_keyring: None) -
         store.read("shop")
     with pytest.raises(RecordUnreadable):
         store.read("bad")
+
+
+def damaged(facts: Path) -> None:
+    facts.write_text("{")
+
+
+def moved_away(facts: Path) -> None:
+    facts.rename(facts.parent.parent / "away.json")
+
+
+def linked(facts: Path) -> None:
+    moved_away(facts)
+    facts.symlink_to(facts.parent.parent / "away.json")
+
+
+@pytest.mark.parametrize("happens", [damaged, moved_away, linked])
+def test_the_cookies_of_a_profile_that_cannot_be_read_can_be_removed(
+    home: Path, no_keyring: None, happens: Callable[[Path], None]
+) -> None:
+    store = ProfileStore(home)
+    store.save(shop(), STATE)
+    half = home / "profiles" / "states" / ".shop.json.tmp"
+    half.write_text(TOKEN)  # as a killed writer leaves it
+    happens(home / "profiles" / "shop.json")
+    store.remove("shop")
+    left = contents(home / "profiles")
+    assert not [file for file in left if TOKEN.encode() in left[file]]
+    assert store.all() == []
+    with pytest.raises(RecordNotFound):
+        store.remove("shop")
+
+
+def test_cookies_that_cannot_be_removed_are_not_called_removed(
+    home: Path, no_keyring: None
+) -> None:
+    store = ProfileStore(home)
+    store.save(shop(), STATE)
+    state = home / "profiles" / "states" / "shop.json"
+    state.unlink()
+    state.mkdir()  # what nobody may unlink, not even root
+    with pytest.raises(LedgerWriteFailed):
+        store.remove("shop")
+    assert store.has("shop")
 
 
 def test_a_task_that_began_before_a_new_sign_in_changes_nothing_of_it(
