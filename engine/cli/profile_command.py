@@ -144,7 +144,7 @@ def _make(
     if unchecked is not None:
         click.echo(say("profile.unchecked", reason=str(unchecked)), err=True)
     if made.signed_in is False:
-        click.echo(say("profile.not_signed_in", url=made.check_url), err=True)
+        click.echo(say("profile.not_signed_in", url=made.shown_check), err=True)
         sys.exit(FAILED)
 
 
@@ -233,7 +233,7 @@ def state_words(one: Profile) -> str:
 
 def _print(one: Profile) -> None:
     click.echo(_line(one))
-    click.echo(say("profile.check", url=one.check_url, selector=one.check_selector or "–"))
+    click.echo(say("profile.check", url=one.shown_check, selector=one.check_selector or "–"))
     if one.encrypted:
         click.echo(say("profile.encrypted"))
     else:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.model import redact
 from engine.model.addresses import Address, address_of
 from engine.profiles.storage_state import State, host_of, is_within, of_sites
 
@@ -62,6 +63,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     def covers(self, host: str) -> bool:
         """Return whether the profile is for this host."""
         return any(is_within(host, site) for site in self.sites)
+
+    @property
+    def shown_check(self) -> str:
+        """The page of the check as people and programs see it.
+
+        The last page of a sign-in may have its code or token in the address.
+        """
+        return redact.url(self.check_url or self.url)
 
     def is_login_page(self, address: Address) -> bool:
         """Return whether this page asked for the password when the profile was made."""

@@ -268,7 +268,9 @@ class Profiles:
 
                 signed_in = await is_signed_in(profile, load)
         except PageError as failed:
-            raise ProfileUnchecked(url=url, reason=str(failed), profile=name) from failed
+            raise ProfileUnchecked(
+                url=profile.shown_check, reason=str(failed), profile=name
+            ) from failed
         now_ms, cookies = self._clock.now_ms(), sign_in.cookies
 
         def note() -> Profile:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from engine.model import redact
 from engine.model.records import Unreadable
 from engine.profiles.profile import Profile
 from engine.verbs.model import Param, Verb
@@ -18,11 +19,11 @@ NAME = Param("name", "the name of a profile", positional=True, required=True)
 
 
 def profile_data(one: Profile | Unreadable) -> dict[str, Any]:
-    """Return a profile as JSON values; nothing of it is secret."""
+    """Return a profile as JSON values; its addresses without what looks like a secret."""
     if isinstance(one, Unreadable):
         return {"name": one.task_id, "unreadable": one.reason, "path": one.path}
     found: dict[str, Any] = msgspec.to_builtins(one)
-    return found
+    return {**found, "url": redact.url(one.url), "check_url": one.shown_check}
 
 
 async def _list(engine: Engine, _: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -289,7 +289,7 @@ class ProfilesDialog(InOrder, QDialog):
             "{0} does not show that you are signed in. Sign in again, or make a new profile with "
             "another page and an element to check."
         )
-        url = display(found.check_url, CELL_CHARS)
+        url = display(found.shown_check, CELL_CHARS)
         self.banner.tell(title, text.format(url), tone_name="warning")
 
     # Other actions.
@@ -303,7 +303,7 @@ class ProfilesDialog(InOrder, QDialog):
         if view is None:
             return
         name = view.name
-        self._begin(self.tr("Loading {0}…").format(display(view.check_url, CELL_CHARS)))
+        self._begin(self.tr("Loading {0}…").format(display(view.shown_check, CELL_CHARS)))
 
         async def work(engine: Engine) -> Profile:
             return await engine.profiles.check(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QLabel, QLineEdit
 
 from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileStore
@@ -169,3 +169,18 @@ async def test_the_start_dialog_offers_the_profiles(home: Path) -> None:
         dialog.form["profile"].value = "bank"
         assert dialog.tabs.asked is not None
         assert dialog.tabs.asked.args["profile"] == "bank"
+
+
+async def test_a_token_in_the_address_of_a_profile_is_not_shown(
+    home: Path, login_site: LoginSite
+) -> None:
+    kept(home, url=f"{login_site.url}/home?access_token=s3Tk9wQz71LmX0")
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        await until(lambda: row(dialog)[:1] == ["shop"])
+        press(dialog, "&Check")
+        said = dialog.waiting.text()
+        await until(lambda: row(dialog)[3:4] == ["signed out"])
+        told = [label.text() for label in dialog.findChildren(QLabel)]
+        assert "access_token=[redacted]" in said
+        assert not [text for text in told if "s3Tk9wQz71LmX0" in text]

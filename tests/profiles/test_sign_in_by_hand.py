@@ -108,6 +108,23 @@ def test_octask_imports_cookies_and_tells_whether_they_sign_in(
     octask("profile", "show", "shop", code=4)
 
 
+def test_a_token_in_the_address_of_a_profile_is_not_shown(
+    octask: Octask, login_site: LoginSite, tmp_path: Path
+) -> None:
+    token = "s3Tk9wQz71LmX0"
+    file = tmp_path / "cookies.txt"
+    file.write_text(f"127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t{login_site.new_session()}\n")
+    address = f"{login_site.url}/home?access_token={token}#id_token={token}"
+    said = octask("profile", "import", "shop", str(file), address)
+    said += octask("profile", "show", "shop") + octask("profile", "show", "shop", "--json")
+    said += octask("profile", "list", "--json") + octask("profile", "check", "shop", "--json")
+    login_site.expire()
+    said += octask("profile", "remove", "shop")
+    said += octask("profile", "import", "shop", str(file), address, code=1)
+    assert f"{login_site.url}/home?access_token=[redacted]" in said
+    assert token not in said
+
+
 def test_a_window_to_sign_in_needs_a_screen(
     octask: Octask, login_site: LoginSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
