@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ from engine.text.messages import ENGLISH
 # A task's folder as one zip file: its files unchanged, without locks and links.
 
 BLOCK: Final = 1024 * 1024
+_NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible any further
 
 
@@ -60,7 +62,7 @@ def zip_folder(
     lacking: list[str] = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
         for number, (name, *_) in enumerate(files):
-            facts = zipfile.ZipInfo(f"{task_id}/{name}")
+            facts = zipfile.ZipInfo(f"{task_id}/{_packed_name(name)}")
             packed = name.lower().endswith(_PACKED)
             facts.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
             with (
@@ -79,6 +81,11 @@ def zip_folder(
                     watch.on_progress(number, done, whole)
     notes = [ENGLISH["export.holes"].format(names=", ".join(lacking))] if lacking else []
     return Exported(task_id, "zip", "", len(files), False, "", notes)
+
+
+def _packed_name(name: str) -> str:
+    """Return a file's name as text; bytes that are none, as other programs can write, as `%FF`."""
+    return _NO_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", name)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

@@ -196,15 +196,28 @@ class NoSuchFile(EngineError):
 
 
 async def readable_files(engine: Engine, view: TaskView) -> list[FileFacts]:
-    """Return the artifacts that programs may read: no state of a session, which is a login."""
+    """Return the artifacts that programs may read: no state of a session, which is a login.
+
+    Names that are no text, as other programs can write them, fit into no answer.
+    """
     if not isinstance(view.entry, TaskRecord):
         return []
     only_pictures = view.entry.kind == schemas.SNAPSHOT
     return [
         one
         for one in await engine.reading.files(view.task_id)
-        if one.name.startswith(f"{ARTIFACTS_NAME}/") and (one.is_picture or not only_pictures)
+        if one.name.startswith(f"{ARTIFACTS_NAME}/")
+        and _is_text(one.name)
+        and (one.is_picture or not only_pictures)
     ]
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 async def read_file(engine: Engine, task_id: str, name: str) -> tuple[bytes, str]:

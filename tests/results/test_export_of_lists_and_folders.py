@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -125,6 +127,18 @@ async def test_a_folder_becomes_a_zip_without_locks_and_links(ledger, crawled, t
         "artifacts/shot.png",
     }
     assert told[-1][0] == told[-1][1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every file name is text")
+async def test_a_file_whose_name_is_no_text_is_packed_as_well(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+    artifacts = ledger.root / task_id / "artifacts"
+    artifacts.mkdir()
+    (artifacts / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"coffee")
+    place = tmp_path / "task.zip"
+    await Exports(ledger.root).to_file(Order(task_id, "zip"), place)
+    with zipfile.ZipFile(place) as archive:
+        assert archive.read(f"{task_id}/artifacts/caf%E9.txt") == b"coffee"
 
 
 async def test_a_zip_that_is_left_leaves_no_half_file(ledger, crawled, tmp_path) -> None:

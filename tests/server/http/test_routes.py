@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -468,6 +470,18 @@ _PLAIN = {"Accept": "application/json"}
 
 def _names_of_tasks() -> set[str]:
     return {task.get_name() for task in asyncio.all_tasks()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every file name is text")
+async def test_a_file_whose_name_is_no_text_hides_no_other_file(serving: Serving) -> None:
+    async with serving() as client:
+        task_id = await client.envelope()
+        folder = client.engine.settings.root / task_id / "artifacts"
+        folder.mkdir()
+        (folder / "page.png").write_bytes(b"\x89PNG")
+        (folder / os.fsdecode(b"caf\xe9.png")).write_bytes(b"\x89PNG")
+        named = (await client.get(f"/tasks/{task_id}?files=true"))["files"]
+        assert [one["name"] for one in named] == ["artifacts/page.png"]
 
 
 async def test_a_file_of_a_task_is_sent_with_its_type_and_never_shown(serving: Serving) -> None:
