@@ -290,8 +290,10 @@ def literal_secrets(given: object) -> list[Problem]:
     """
     found: list[Problem] = []
     for at, one in enumerate(given if isinstance(given, list | tuple) else ()):
-        name = one.partition(":")[0] if isinstance(one, str) else ""
+        name = one.partition(":")[0].strip(" \t") if isinstance(one, str) else ""
+        if not _NAME.fullmatch(name):
+            continue  # a part of the value may stand before the colon; `headers` refuses the form
         if redact.is_secret_key(name) and not redact.HEADER_REFERENCE.fullmatch(str(one)):
-            why = f"give the value of {name.strip()} as env:NAME, the variable that holds it"
+            why = f"give the value of {name} as env:NAME, the variable that holds it"
             found.append(Problem(f"headers[{at}]", "literal_secret", why))
     return found

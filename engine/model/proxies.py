@@ -22,7 +22,8 @@ NONE: Final = "none"
 ENV: Final = "env"
 PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 USER_IN_ADDRESS: Final = (
-    "must not hold a user or a password: give them with proxy_username and proxy_password"
+    # No colon: redaction would take the next word for the password.
+    "must not hold a user or a password; give them with proxy_username and proxy_password"
 )
 _NO_PROXY: Final = (
     "must look like http://host:8080, https://host:443, socks5://host:1080 or socks5h://host:1080; "

@@ -74,8 +74,8 @@ _HEADER = re.compile(
 )
 _ASSIGNED = re.compile(
     r"(?P<lead>[\"']?\b[\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|credential)[\w-]{0,40}"
-    r"[\"']?\s*[=:]\s*)(?P<value>\"(?!\[redacted\])(?:[^\"\\]|\\.)*\"?"
-    r"|'(?!\[redacted\])(?:[^'\\]|\\.)*'?|(?![\"'{\[]|env:)[^\s,;&\"'{}\[\]]+)",
+    r"[\"']?\s*[=:]\s*)(?P<value>\"(?!\[redacted\]|env:\w+\")(?:[^\"\\]|\\.)*\"?"
+    r"|'(?!\[redacted\]|env:\w+')(?:[^'\\]|\\.)*'?|(?![\"'{\[]|env:)[^\s,;&\"'{}\[\]]+)",
     re.I,
 )
 

@@ -166,6 +166,8 @@ def test_a_text_loses_what_looks_like_a_secret(line: str):
         "http://x.test/api-keys: blocked by robots.txt",
         "http://x.test/cookie: HTTP 500",
         "http://x.test/authorization: HTTP 404",
+        'give it as {"secret": "env:SITE_PASSWORD"}, and nothing beside it',
+        "{'token': 'env:T_1'}",
     ],
 )
 def test_a_text_without_secrets_stays_as_it_is(line: str):

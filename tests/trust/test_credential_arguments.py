@@ -116,6 +116,9 @@ def test_octask_takes_the_name_of_a_variable_and_no_password(
     words = ("start", "crawl", page, "--engine", "static", "--max-pages", "1", "--username", "ann")
     said = octask(*words, "--password", f"env:{NAME}", "--respect-robots", "false")
     assert set(private.heard) == {f"Basic {BASIC}"}
-    said += octask(*words, "--password", PASSWORD, code=2)
+    refused = octask(*words, "--password", PASSWORD, code=2)
+    assert '{"secret": "env:NAME"}' in refused
+    said += refused + octask(*words[:3], "--proxy", f"http://ann:{PASSWORD}@127.0.0.1:9", code=2)
+    assert "give them with proxy_username and proxy_password" in said
     assert PART not in said
     assert leaks(home) == []

@@ -156,6 +156,11 @@ def test_a_secret_is_not_taken_from_the_command_line(home: Path) -> None:
     assert refused.returncode == 2
     assert "as env:NAME" in refused.stderr
     assert "Zq7Winter" not in refused.stdout + refused.stderr
+    for mistyped in ("X-Api-Key Zq7Winter", "Authorization Bearer Zq7Winter:x"):
+        refused = run_as_text(*given, mistyped)
+        assert refused.returncode == 2
+        assert 'must have the form "Name: value"' in refused.stderr
+        assert "Zq7Winter" not in refused.stdout + refused.stderr
     unknown = run_as_text(*given, f"X-Key: env:{NAME}")
     assert unknown.returncode == 2
     assert NAME in unknown.stderr
