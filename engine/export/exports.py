@@ -37,13 +37,21 @@ from engine.model import redact
 from engine.model.config import VERSION
 from engine.model.errors import EngineError, InvalidArguments
 from engine.model.ledger_ids import HERE, plain_id
-from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.model.records import (
+    ARTIFACTS_NAME,
+    SESSION_STATE,
+    EngineFields,
+    TaskRecord,
+    TaskView,
+    Unreadable,
+)
 from engine.model.status import moment, worked_until
 from engine.text.messages import ENGLISH
 
-# A task's folder as one zip file: its files unchanged, without locks and links.
+# A task's folder as one zip file: its files unchanged, without locks, links and logins.
 
 BLOCK: Final = 1024 * 1024
+_LOGIN: Final = f"{ARTIFACTS_NAME}/{SESSION_STATE}"
 _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible any further
 
@@ -51,13 +59,18 @@ _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible 
 def zip_folder(
     ledger: LedgerReader, task_id: str, out: BinaryIO, watch: ExportProgress
 ) -> Exported:
-    """Write every file of the task into `out`, in blocks; holes in JSON are left out, and noted.
+    """Write the files of the task into `out`, in blocks.
+
+    Holes in JSON are left out, and so are the cookies and stored data of a snapshot: whoever gets
+    the zip would be signed in. Both are noted.
 
     Raises:
         NotATaskId, TaskNotFound, TaskUnreadable: there is nothing to read.
         ExportStopped: the user stopped it.
     """
-    files = ledger.files(task_id)
+    listed = ledger.files(task_id)
+    files = [one for one in listed if not one[0].startswith(_LOGIN)]
+    logins = [name for name, *_ in listed if name.startswith(_LOGIN)]
     done, whole = 0, sum(size for _, size, _ in files)
     lacking: list[str] = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
@@ -79,7 +92,8 @@ def zip_folder(
                     inside.write(block)
                     done += len(block)
                     watch.on_progress(number, done, whole)
-    notes = [ENGLISH["export.holes"].format(names=", ".join(lacking))] if lacking else []
+    told = (("export.holes", lacking), ("export.logins", logins))
+    notes = [ENGLISH[key].format(names=", ".join(names)) for key, names in told if names]
     return Exported(task_id, "zip", "", len(files), False, "", notes)
 
 

@@ -48,7 +48,7 @@ from engine.model.addresses import address_of
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.proxies import ProxyChoice
-from engine.model.records import Units
+from engine.model.records import SESSION_STATE, Units
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden, of_address
 
@@ -353,7 +353,7 @@ class _Snapshot:
         if len(data) > MAX_STATE:
             self._states.append({**told, "error": "it is larger than 32 MiB"})
             return
-        name = "session-state.json" if number == 1 else f"session-state-{number}.json"
+        name = f"{SESSION_STATE}.json" if number == 1 else f"{SESSION_STATE}-{number}.json"
         file = await self._ctx.artifact(name, data)
         self._states.append({**told, "file": file, "bytes": len(data)})
 

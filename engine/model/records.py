@@ -21,6 +21,7 @@ EVENTS_NAME = "events.jsonl"
 PAGES_NAME = "pages.jsonl"
 RESULT_NAME = "result.json"
 ARTIFACTS_NAME = "artifacts"
+SESSION_STATE = "session-state"  # begins the names of files with the logins of a snapshot
 COMMANDS_NAME = "commands.json"
 SCHEDULES_FOLDER = ".schedules"  # in the ledger; the next three are in the home
 CONTRACTS_FOLDER = "progress-contracts"

@@ -298,6 +298,7 @@ DETAILS: Final[dict[str, str]] = {
     "export.wacz.missing.one": "1 page has no record in the archive.",
     "export.wacz.missing": "{count} pages have no record in the archive.",
     "export.holes": "Parts of {names} were never written (holes) and are left out.",
+    "export.logins": "A sign-in is left out and stays in the task's folder: {names}.",
     "export.fields": "Fields without a column were left out: {names} (they are in jsonl).",
     "ground.owner.subject": "ledger owner",
     "ground.owner": "The folder {path} belongs to another user (number {uid}).",

@@ -129,6 +129,25 @@ async def test_a_folder_becomes_a_zip_without_locks_and_links(ledger, crawled, t
     assert told[-1][0] == told[-1][1]
 
 
+async def test_a_zip_has_no_login_of_a_snapshot_and_says_so(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+    artifacts = ledger.root / task_id / "artifacts"
+    artifacts.mkdir()
+    for name in ("session-state.json", "session-state-2.json", "tab-001.png"):
+        (artifacts / name).write_text("s3Tk9wQz71LmX0")
+    place = tmp_path / "task.zip"
+    done = await Exports(ledger.root).to_file(Order(task_id, "zip"), place)
+    with zipfile.ZipFile(place) as archive:
+        inside = [name.rpartition("/")[2] for name in archive.namelist()]
+    assert "tab-001.png" in inside
+    assert not [name for name in inside if name.startswith("session-state")]
+    assert done.rows == len(inside)
+    assert done.notes == [
+        "A sign-in is left out and stays in the task's folder: "
+        "artifacts/session-state-2.json, artifacts/session-state.json."
+    ]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every file name is text")
 async def test_a_file_whose_name_is_no_text_is_packed_as_well(ledger, crawled, tmp_path) -> None:
     task_id = crawled(page(1))
