@@ -94,12 +94,13 @@ def log_path() -> Path:
 
 
 def clean(text: str) -> str:
-    """Redact `text` line by line and make it safe to display."""
+    """Redact `text` line by line, private keys as a whole, and make it safe to display."""
     from engine.model import (
         redact,  # its patterns are compiled when first needed, not at each start
     )
 
-    return "\n".join(display(redact.text(line)) for line in text.split("\n"))
+    whole = redact.without_key_blocks(text) if " PRIVATE KEY" in text else text
+    return "\n".join(display(redact.text(line)) for line in whole.split("\n"))
 
 
 class _Clean(logging.Formatter):

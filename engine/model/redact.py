@@ -35,7 +35,9 @@ WORDS: Final = (
     "session",
 )
 _QUERY_WORDS: Final = (*WORDS, "accesskey", "privatekey", "signature", "sessid")
-_QUERY_NAMES: Final = frozenset({"auth", "bearer", "jwt", "pass", "pwd", "sid", "sig"})
+_QUERY_NAMES: Final = frozenset(
+    {"auth", "bearer", "jwt", "otp", "pass", "passcode", "passphrase", "pwd", "sid", "sig"}
+)
 _MAYBE_NAMES: Final = frozenset(
     {"code", "key"}
 )  # also common names of harmless values: decided by the value
@@ -245,7 +247,7 @@ def text(given: str) -> str:
     if _has_key_sign(clean):
         clean = _KEY.sub(MARK, clean)
     if " PRIVATE KEY" in clean:
-        clean = _without_key_blocks(clean)
+        clean = without_key_blocks(clean)
     if ":" in clean or "=" in clean or " " in clean:
         level = clean.casefold()
         if any(word in level for word in _HEADER_WORDS) and _LIKE_HEADER.search(clean):
@@ -476,7 +478,7 @@ def _block_end(given: str, at: int) -> int:
     return cut.end()
 
 
-def _without_key_blocks(given: str) -> str:
+def without_key_blocks(given: str) -> str:
     """Remove private keys, each to its END line or to the end of its key data."""
     parts: list[str] = []
     at, ends = 0, [end.end() for end in _END.finditer(given)][::-1]

@@ -162,3 +162,14 @@ def test_mistakes_are_text_or_json(tmp_path: Path, octask: Loaded, words: tuple[
     assert error["code"]
     assert error["message"]
     assert told.err == b""
+
+
+def test_no_line_of_a_private_key_is_in_the_log() -> None:
+    lines = ("MIIEpAIBAAKCAQEAx7Qw9kLmZ2Vb5nRt8yPs3dGh6jXc1fKe4u", "x7Zk3vQx8mLp2wRt6yAAAAB3Nz==")
+    key = "\n".join(("-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"))
+    record = logging.LogRecord(
+        "engine", logging.ERROR, "", 1, "no: %s", (f"{key}\nand more",), None
+    )
+    written = _Clean("%(message)s").format(record)
+    assert "and more" in written
+    assert not [line for line in lines if line in written]

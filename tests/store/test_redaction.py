@@ -106,6 +106,11 @@ def test_credentials_in_url_safe_base64_are_hidden():
         ("http://x.test/?key=AIzaSyA1234567890abcdef", "http://x.test/?key=[redacted]"),
         ("http://x.test/a@b?q=c@d", "http://x.test/a@b?q=c@d"),
         ("http://x.test/?page=2", "http://x.test/?page=2"),
+        ("http://x.test/?otp=123456&a=b", "http://x.test/?otp=[redacted]&a=b"),
+        (
+            "http://x.test/?passcode=p#pass-phrase=q",
+            "http://x.test/?passcode=[redacted]#pass-phrase=[redacted]",
+        ),
     ],
 )
 def test_an_address_loses_its_secrets_and_nothing_else(given_url: str, clean: str):
