@@ -20,6 +20,7 @@ from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.records import Unreadable
 from engine.profiles.profile import Profile
+from engine.profiles.storage_state import read_cookie_file
 from engine.profiles.system_keyring import has_keyring
 from engine.text import words
 from engine.text.cli_messages import say
@@ -93,9 +94,14 @@ def import_profile(name: str, file: Path, url: str, **given: Any) -> None:
 
     FILE is a storage state of Playwright, a JSON list of cookies, or a cookies.txt.
     """
+    # Read before the loop runs: it would wait for a pipe without a writer through every Ctrl-C.
+    try:
+        state = read_cookie_file(file)
+    except EngineError as error:
+        refuse(error, as_json=given["as_json"])
 
     async def make(engine: Engine, request: Any) -> Profile | None:
-        return await engine.profiles.take_from_file(request, file)
+        return await engine.profiles.take(request, state)
 
     _make(name, url, make, renews=False, **given)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -31,7 +30,7 @@ from engine.profiles.profile import (
 )
 from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignIn
-from engine.profiles.storage_state import host_of, read_cookie_file
+from engine.profiles.storage_state import State, host_of
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
@@ -225,14 +224,11 @@ class Profiles:
         found, state = profile_of(seen, request, self._clock.now_ms())
         return await asyncio.to_thread(self._store.save, found, state)
 
-    async def take_from_file(self, request: ProfileRequest, file: Path) -> Profile:
+    async def take(self, request: ProfileRequest, everything: State) -> Profile:
         """Store the cookies of a file as a profile; without sites, those of its address.
 
-        Raises:
-            InvalidArguments: the file holds no cookies in a known form.
-            And the errors of `save`.
+        Raises as `save`.
         """
-        everything = await asyncio.to_thread(read_cookie_file, file)
         sites = request.sites or site_hosts([request.url])
         seen = SignInSeen(
             sites=sites,

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,20 @@ def test_the_handlers_from_before_are_back_after_the_block() -> None:
         [sys.executable, "-c", code], check=False, capture_output=True, timeout=LIMIT_S
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@POSIX
+def test_ctrl_c_ends_the_wait_for_cookies_from_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "cookies"
+    os.mkfifo(pipe)
+    words = ["profile", "import", "shop", str(pipe), "http://127.0.0.1:9/", "--home", str(tmp_path)]
+    command = [sys.executable, "-m", "engine.cli", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+        try:
+            with pipe.open("wb"):  # as soon as the program has opened it as well
+                program.send_signal(signal.SIGINT)
+                said = program.communicate(timeout=LIMIT_S)[0]
+        finally:
+            program.kill()
+    assert program.returncode == 130
+    assert b"Traceback" not in said

@@ -12,6 +12,7 @@ import pytest
 from engine.model.errors import InvalidArguments
 from engine.model.proxies import DefaultProxy
 from engine.profiles.profile_store import ProfileEmpty, ProfileStore
+from engine.profiles.storage_state import read_cookie_file
 from engine.service.engine import Engine
 from engine.service.profiles import ProfileExists, ProfileUnchecked
 from tests.support.engines import opened
@@ -142,7 +143,7 @@ async def test_a_check_goes_through_the_proxy_of_all_tasks(
     file.write_text(f"127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t{login_site.new_session()}\n")
     async with opened(home, proxy=DefaultProxy("http://127.0.0.1:1")) as engine:
         request = await engine.profiles.request("shop", f"{login_site.url}/home")
-        await engine.profiles.take_from_file(request, file)
+        await engine.profiles.take(request, read_cookie_file(file))
         with pytest.raises(ProfileUnchecked, match="proxy"):
             await engine.profiles.check("shop")
     assert not login_site.requests
