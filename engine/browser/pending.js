@@ -225,6 +225,19 @@
     });
   }
 
+  // A shared one answers through its port.
+  if (typeof window.SharedWorker === "function") {
+    window.SharedWorker = new Proxy(window.SharedWorker, {
+      construct(target, given, made) {
+        const worker = Reflect.construct(target, given, made);
+        const request = track("worker", "START", given[0]);
+        listen(worker, "error", () => soon(request));
+        for (const end of ["message", "messageerror"]) listen(worker.port, end, () => soon(request));
+        return worker;
+      },
+    });
+  }
+
   // --- IndexedDB: pages read their data there, in steps that no timer shows ---
   const MOST_USES = 100;
   const uses = new Set();
@@ -253,20 +266,43 @@
     }
   }
 
-  // --- web sockets and event streams: the first message may bring the page's text ---
+  // --- web sockets and event streams: the first message may bring the page's text, and so may the
+  // first one after the page sent something: many protocols begin with a greeting ---
   const expectFirst = (target, kind, address, ends) => {
     const request = track(kind, "START", address);
-    request.isComplete = true; // a socket has no connection of HTTP, and streams are counted below
+    request.isComplete = true; // they are counted below
     const then = () => soon(request);
     for (const end of ends) apply(addEventListener, target, [end, then, { __proto__: null, once: true }]);
     return request;
   };
   if (typeof window.WebSocket === "function") {
-    window.WebSocket = new Proxy(window.WebSocket, {
+    const { WebSocket } = window;
+    const expected = new WeakMap(); // the last request of each socket
+    const expectNext = (socket, address, method) => {
+      const request = track("socket", method, address);
+      request.isComplete = true;
+      expected.set(socket, request);
+    };
+    const answered = ({ currentTarget: socket }) => {
+      const request = expected.get(socket);
+      if (request.isAnswered) return;
+      request.isAnswered = true;
+      soon(request);
+    };
+    window.WebSocket = new Proxy(WebSocket, {
       construct(target, given, made) {
         const socket = Reflect.construct(target, given, made);
-        expectFirst(socket, "socket", given[0], ["message", "error", "close"]);
+        expectNext(socket, given[0], "START");
+        for (const end of ["message", "error", "close"]) apply(addEventListener, socket, [end, answered]);
         return socket;
+      },
+    });
+    WebSocket.prototype.send = new Proxy(WebSocket.prototype.send, {
+      apply(target, self, given) {
+        const sent = apply(target, self, given);
+        const request = expected.get(self);
+        if (request?.isAnswered) expectNext(self, request.address, "ASK");
+        return sent;
       },
     });
   }

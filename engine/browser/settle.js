@@ -60,6 +60,7 @@
     const told = tellOf(document, detail);
     if (detail === "seen") for (const owner of frames()) tellOf(owner, detail);
     if (told === null) return null;
+    told.open.push(...openStyles(told.seen));
     told.inner = [];
     for (const owner of frames()) {
       const inner = tellOf(owner, "");
@@ -117,7 +118,9 @@
 
   // Whether a script may run, and whether a visible element tells that something is being done.
   const DATA = "[type]:not([type=''], [type=module], [type*=javascript i], [type*=ecmascript i])";
-  const hasCode = () => pageDoes("querySelector", `script:not(${DATA})`) !== null;
+  const ownerOf = (node) => Reflect.get(Node.prototype, "ownerDocument", node) ?? node;
+  const hasCode = (owner = document) => documentDoes(owner, "querySelector", `script:not(${DATA})`) !== null;
+  const hasFewLetters = (owner) => (documentHas(owner, "body")?.textContent ?? "").replace(/\s+/g, "").length < THIN;
   const isBusy = () => {
     const found = pageDoes("querySelector", BUSY);
     return found !== null && seen(found) && does(found, "getAttribute", "aria-valuenow") !== "100";
@@ -146,6 +149,37 @@
     }
   };
   const NEW_FRAMES = ":is(iframe, frame)[src]:not([loading=lazy i])";
+  // Style sheets that scripts add: a loader of bundles shows its part of a page when they are there,
+  // and they show or hide text. No event is heard of those that were added before this script ran.
+  const STYLES = 'link[rel~=stylesheet i][href]:not([href=""], [rel~=alternate i], [disabled])';
+  const EARLIER_MS = 3_000;
+  const stylesOf = () => [...pageDoes("querySelectorAll", STYLES)].filter((one) => one instanceof HTMLLinkElement);
+  const [earlierStyles, endedStyles] = [new WeakSet(page("readyState") === "complete" ? stylesOf() : []), new WeakSet()];
+  const newStyles = new WeakMap(); // when they were found, and were there
+  for (const end of ["load", "error"]) {
+    pageDoes("addEventListener", end, ({ target }) => {
+      if (target instanceof HTMLLinkElement) endedStyles.add(target);
+    }, true);
+  }
+  const ofLink = (name, style) => Reflect.get(HTMLLinkElement.prototype, name, style);
+  const isThere = (style) => ofLink("sheet", style) !== null
+    || performance.getEntriesByName(withoutHash(ofLink("href", style))).length > 0;
+  const mayLoad = (style) => !endedStyles.has(style)
+    && /^(?:text\/css)?$/i.test(ofLink("type", style)) && /^https?:/.test(ofLink("href", style));
+  const openStyles = (seen) => {
+    const now = performance.now();
+    const open = [];
+    for (const style of stylesOf().filter(mayLoad)) {
+      const known = newStyles.get(style) ?? { at: now, thereAt: null };
+      if (isThere(style)) known.thereAt ??= now;
+      if (known.thereAt === now && !newStyles.has(style)) continue; // since long ago
+      newStyles.set(style, known);
+      const isOver = (known.thereAt !== null && now - known.thereAt > HELD_MS) // its event may be late
+        || (earlierStyles.has(style) && (seen || now - known.at > EARLIER_MS));
+      if (!isOver) open.push({ kind: "style", method: "GET", address: ofLink("href", style), age: now - known.at, queued: 0, given: "" });
+    }
+    return open;
+  };
   const withoutHash = (address) => address.replace(/#.*/s, "");
   const isOwnDocument = (address, owner) => {
     try {
@@ -282,8 +316,17 @@
     const dom = new MutationObserver((records) => {
       if (isRestless(records)) dirty = true;
       else touch();
+      if (partsAt !== null && records.some(({ target }) => ownerOf(target) !== document)) partsAt = last;
     });
-    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    const observed = new WeakSet();
+    let partsAt = null; // when the last frame was found or changed that may be the page
+    const observe = (owner) => {
+      if (observed.has(owner)) return;
+      observed.add(owner);
+      if (owner !== document) partsAt = performance.now();
+      dom.observe(owner, { subtree: true, childList: true, attributes: true, characterData: true });
+    };
+    observe(document);
     const resources = new PerformanceObserver(() => {
       touch();
       if (last - firstAt < ask.requestMs) grewAt = last;
@@ -338,6 +381,13 @@
       }
       return now - revealsAt < ask.requestMs;
     };
+    // Whether a page with text is complete without a message for which it may not have asked. That of
+    // a socket need not answer what was sent.
+    const needsNothing = ({ age, kind, method, ...request }) => {
+      if (age < HELD_MS) return false;
+      if (method === "START") return said >= THIN;
+      return kind === "socket" && (said >= THIN || !isOwn(request));
+    };
     // Pending requests that are waited for, and those beyond their limit.
     const sorted = (told, isShowing, isWhole) => {
       const shown = isShowing && !pageDoes("querySelector", BUSY);
@@ -354,8 +404,7 @@
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
         if (beside || known) continue;
         const maySendNothing = TELLING.has(request.kind);
-        const unasked = request.method === "START" && request.age >= HELD_MS && said >= THIN;
-        if (maySendNothing && (isWhole || unasked)) continue;
+        if (maySendNothing && (isWhole || needsNothing(request))) continue;
         if (request.age - request.queued < ask.requestMs) waited.push(request);
         else (maySendNothing ? silent : over).push(request);
       }
@@ -414,8 +463,12 @@
       // such a page was at rest before, as before a click, only new text of it may be that, or what a
       // connection brings.
       const isNew = !told.seen || said !== told.first || told.connections > 0;
-      const mayCome = (said < THIN && hasCode() && isNew) || isBusy();
-      const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read);
+      const parts = said < THIN ? frames() : []; // then they may be the page
+      parts.forEach(observe);
+      const isRunning = () => hasCode() || parts.some((one) => hasCode(one) && hasFewLetters(one));
+      const mayCome = (said < THIN && isNew && isRunning()) || isBusy();
+      const partsAgo = partsAt === null ? Infinity : performance.now() - partsAt;
+      const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read, partsAgo);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if ((written || mayCome) && missing > 0) {
         judge(told);

@@ -109,6 +109,7 @@
     return web(link.href);
   };
   // Frames are pages of their own: those of the same host are followed like links.
+  const withoutHash = (address) => address.replace(/#.*/s, "");
   const addressOf = (element) => {
     const name = tag(element);
     if (name === "META") return refreshTo(element);
@@ -381,15 +382,20 @@
   const isWhole = !cutOff && !ask.cutOff && page("readyState") !== "loading";
   // Any script may import modules, also later; nothing in the page tells when it has. But scripts of
   // other sites, as for ads, may come late on a page that has no modules itself.
-  const hasModules = () => pageDoes("querySelector", MODULES) !== null;
-  const hasImports = () =>
-    [...page("scripts")].slice(0, MOST_SCRIPTS).some((one) =>
+  const hasModules = (owner) => shown.query(owner, MODULES).length > 0;
+  const hasImports = (owner) =>
+    [...Reflect.get(Document.prototype, "scripts", owner)].slice(0, MOST_SCRIPTS).some((one) =>
       does(one, "hasAttribute", "src") || /\bimport\b/.test(Reflect.get(Node.prototype, "textContent", one)));
   const [timing] = performance.getEntriesByType("navigation");
   const isShowing = rest.showing();
   const owners = shown.documentsOf(document);
   const found = links(owners.flat(2));
   const audited = facts();
+  // The load event covers the scripts in the markup of a frame, too.
+  const isLoaded = (owner) => Reflect.get(Document.prototype, "readyState", owner) === "complete";
+  const inner = owners.slice(1).map(([owner]) => owner)
+    .filter((owner) => isLoaded(owner) && (hasModules(owner) || hasImports(owner)));
+  const mayImport = written || [document, ...inner].some(hasModules) ? "any" : inner.length || hasImports(document) ? "own" : "";
   const parts = owners.map(([owner, roots]) => taken(owner, roots));
   const frames = parts.slice(1).filter((one) => one.text.trim()).length;
   const pending = rest.tell("");
@@ -418,7 +424,8 @@
     storageFull: Number(pending?.stored ?? 0) > ask.maxStored,
     settled,
     held,
-    mayImport: ask.waitFor ? "" : written || hasModules() ? "any" : hasImports() ? "own" : "",
+    mayImport: ask.waitFor ? "" : mayImport,
+    importing: inner.map((owner) => withoutHash(Reflect.get(Document.prototype, "URL", owner))),
     empty: !isShowing && !found.size && !text.trim(),
     facts: audited,
     values,

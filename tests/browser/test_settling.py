@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from engine.browser.page import extraction_options
 from engine.browser.page.request_queue import RequestQueue
@@ -540,6 +541,94 @@ async def test_a_module_that_a_page_imports_is_waited_for(browsing: Making, page
         assert (page.text.strip(), page.settled) == ("here", True)
 
 
+# A loader of bundles, as of Vite: its part of the page comes when its style sheet is there.
+STYLED = (
+    "const sheet = Object.assign(document.createElement('link'), { rel: 'stylesheet', href:"
+    " '/part.css' }); sheet.onload = sheet.onerror = () => { ENDS };"
+    " onload = () => document.head.append(sheet)"
+)
+
+
+@pytest.mark.parametrize("markup", ["<p>Loading</p>", PROSE], ids=["thin", "whole"])
+@pytest.mark.parametrize(
+    ("status", "ends", "more"),
+    [
+        (200, "document.body.append('words')", ""),
+        (404, "document.body.append('words')", ""),
+        (200, "", "<i class=part style='display: none'>words</i>"),
+    ],
+    ids=["loaded", "missing", "shows"],
+)
+async def test_a_style_sheet_that_a_script_adds_is_waited_for(
+    browsing: Making, pages: Pages, markup: str, status: int, ends: str, more: str
+) -> None:
+    shows = b".part { display: block !important }"
+    pages["/part.css"] = Answer(shows, status, "text/css", delay_s=1.2)
+    pages["/"] = f"{markup}{more}<script>{STYLED.replace('ENDS', ends)}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.split()[-1], page.settled) == ("words", True)
+
+
+async def test_style_sheets_without_an_end_of_their_own_hold_up_no_page(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 90_000)
+    pages["/gone.css"] = Answer(b"", 404)
+    sheets = (
+        "<link rel=stylesheet href=/gone.css>",
+        "<link rel=stylesheet href=/never.css type=text/less>",
+        "<link rel='alternate stylesheet' title=b href=/never.css>",
+        "<meta http-equiv=content-security-policy content=\"style-src 'none'\">"
+        "<link rel=stylesheet href=/never.css>",
+    )
+    pages["/never.css"] = Answer(b"", 404)
+    async with browsing(pages.url) as made:
+        for sheet in sheets:
+            pages["/"] = f"{sheet}<p>short</p><script>1</script>"
+            page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
+            assert (page.text, page.settled) == ("short", True), sheet
+
+
+async def test_a_module_that_a_frame_imports_is_waited_for(browsing: Making, pages: Pages) -> None:
+    pages["/part.js"] = Answer(b"document.body.append(' words')", 200, "text/javascript", delay_s=1)
+    pages["/inner"] = "<p>inner</p><script>import('/part.js')</script>"
+    pages["/"] = f"{PROSE}<iframe src=/inner></iframe>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.split()[-1], page.settled) == ("words", True)
+
+
+async def test_a_frame_that_is_the_page_is_waited_for_while_it_changes(
+    browsing: Making, pages: Pages
+) -> None:
+    steps = (
+        "let n = 0; const step = () => ++n < 6 ? setTimeout(step, 250, root.append(n))"
+        " : root.append(' words'); onload = step"
+    )
+    pages["/inner"] = late(f"const root = document.getElementById('root'); {steps}")
+    pages["/"] = "<iframe src=/inner></iframe>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.split()[-1], page.settled) == ("words", True)
+
+
+async def test_the_first_message_of_a_shared_worker_is_waited_for(
+    browsing: Making, pages: Pages
+) -> None:
+    asks = (
+        b"onconnect = async ({ ports: [port] }) =>"
+        b" port.postMessage(await (await fetch('/slow')).text())"
+    )
+    pages["/worker.js"] = Answer(asks, 200, "text/javascript")
+    pages["/slow"] = Answer(b"words", 200, "text/plain", delay_s=1.2)
+    shows = "new SharedWorker('/worker.js').port.onmessage = ({ data }) => { root.append(data) }"
+    pages["/"] = late(f"const root = document.getElementById('root'); {shows}")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, page.settled) == ("words", True)
+
+
 OPENS = "new WebSocket(location.href.replace('http', 'ws') + 'socket')"
 STREAMS = "const stream = new EventSource('/stream'); stream.onmessage ="
 SHOWS = "({ data }) => { root.textContent = data ?? 'words' }"
@@ -555,6 +644,52 @@ async def test_the_first_message_of_a_socket_or_a_stream_is_waited_for(
             pages["/"] = late(f"root.append('Connecting…'); {script}")
             page = await made.fetcher.fetch(f"{pages.url}/", PATIENT)
             assert (page.text, page.settled) == ("words", True)
+
+
+async def test_what_a_page_asks_for_by_a_socket_is_waited_for(
+    browsing: Making, pages: Pages
+) -> None:
+    async def greet(socket: ServerConnection) -> None:
+        await socket.send("hello")
+        for answer in ("connected", "words"):
+            await socket.recv()
+            await asyncio.sleep(0.9)
+            await socket.send(answer)
+        await socket.wait_closed()
+
+    async with serve(greet, "127.0.0.1", 0) as sockets:
+        place = f"127.0.0.1:{sockets.sockets[0].getsockname()[1]}"
+        asks = "({ data }) => { root.append(` ${data}`); socket.send('more') }"
+        socket = f"const socket = new WebSocket('ws://{place}'); socket.onmessage = {asks}"
+        pages["/"] = late(f"const root = document.getElementById('root'); {socket}")
+        async with browsing(pages.url, allow_private=[place]) as made:
+            page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text, page.settled) == ("hello connected words", True)
+
+
+async def test_a_socket_that_does_not_answer_holds_up_no_page_with_text(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 90_000)
+
+    async def greet(socket: ServerConnection) -> None:
+        await socket.send("hello")
+        await socket.wait_closed()
+
+    async with serve(greet, "127.0.0.1", 0) as sockets:
+        place = f"127.0.0.1:{sockets.sockets[0].getsockname()[1]}"
+        other = place.replace("127.0.0.1", "localhost")
+        written = "root.append('These words came from a script. '.repeat(20))"
+        async with browsing(pages.url, allow_private=[place, other]) as made:
+            for host, more in ((place, written), (other, "root.append('short')")):
+                reports = (
+                    f"const one = new WebSocket('ws://{host}'); one.onmessage = () => one.send(1)"
+                )
+                pages["/"] = late(
+                    f"const root = document.getElementById('root'); {more}; {reports}"
+                )
+                page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
+                assert page.settled is True
 
 
 async def test_a_stream_that_its_page_closes_or_uses_by_name_is_not_waited_for(

@@ -121,6 +121,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     held: list[str]
     empty: bool
     may_import: Literal["", "own", "any"]  # scripts: none, of the page's site, or of any site
+    importing: list[str]  # addresses of the frames that may do so as well
     facts: RawFacts
     values: dict[str, str | list[str]]
     loads: int
@@ -584,10 +585,10 @@ class Tab:
             if not (
                 extraction.may_import
                 and extraction.settled
-                and await is_importing(self._wire, site)
+                and await is_importing(self._wire, site, extraction.importing)
             ):
                 return extraction
-            extraction.settled = await imported(self._wire, deadline, site)
+            extraction.settled = await imported(self._wire, deadline, site, extraction.importing)
             if not extraction.settled:
                 return extraction
             written = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -25,23 +25,37 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 
 
-async def is_importing(wire: CDPSession, site: str = "") -> bool:
-    """Return whether the document waits for a script, of `site` if given, without any data yet."""
-    tree = await wire.send("Page.getResourceTree")
+async def is_importing(wire: CDPSession, site: str = "", frames: Collection[str] = ()) -> bool:
+    """Return whether the document waits for a script, of `site` if given, without any data yet.
+
+    `frames` are the addresses of frames that belong to it.
+    """
+    tree = (await wire.send("Page.getResourceTree"))["frameTree"]
+    inner = _inner_frames(tree) if frames else ()
+    parts = [tree, *(one for one in inner if one["frame"]["url"] in frames)]
     return any(
         one["type"] == "Script"
         and not (one["mimeType"] or one.get("contentSize"))
         and not (one.get("failed") or one.get("canceled"))
         and site in ("", site_of(one["url"]))
-        for one in tree["frameTree"]["resources"]
+        for part in parts
+        for one in part["resources"]
     )
 
 
-async def imported(wire: CDPSession, deadline: float, site: str = "") -> bool:
+def _inner_frames(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for inner in tree.get("childFrames", ()):
+        yield inner
+        yield from _inner_frames(inner)
+
+
+async def imported(
+    wire: CDPSession, deadline: float, site: str = "", frames: Collection[str] = ()
+) -> bool:
     """Wait for those scripts; return False after `deadline` (loop clock) or the request limit."""
     clock = asyncio.get_running_loop().time
     limit = min(deadline, clock() + REQUEST_MS / 1_000)
-    while await is_importing(wire, site):
+    while await is_importing(wire, site, frames):
         if clock() >= limit:
             return False
         await asyncio.sleep(LOOK_S)  # the browser sends no event for it
