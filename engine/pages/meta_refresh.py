@@ -1,4 +1,4 @@
-"""Where `<meta http-equiv=refresh>` leads, and after how many seconds.
+"""Where `<meta http-equiv=refresh>`, or the header `Refresh`, leads, and after how many seconds.
 
 A refresh without delay is a redirect: a browser makes it before a page is at rest. One with a short
 delay is a link, since the page is read before it. Longer delays only show the same page again.
@@ -32,7 +32,12 @@ class Refresh(NamedTuple):
 
 def refresh_to(element: LexborNode) -> Refresh | None:
     """Return where such an element leads, or None if it only renews the page."""
-    found = _REFRESH.fullmatch(element.attributes.get("content") or "")
+    return parsed(element.attributes.get("content") or "")
+
+
+def parsed(text: str) -> Refresh | None:
+    """Return where the text of such an element, or of the header `Refresh`, leads."""
+    found = _REFRESH.fullmatch(text)
     if found is None:
         return None
     to = (found[2] or found[3] or found[4] or "").strip()

@@ -15,6 +15,7 @@ import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
@@ -136,6 +137,7 @@ SHARED_AGENT = (
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ASCII = "".join(map(chr, range(128)))
 _JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_REFRESH_ELEMENT = '<META HTTP-EQUIV="refresh" CONTENT="TO">'
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
 _SCRIPT_NAMES = ("javascript", "x-javascript", "ecmascript")
 _CSS = frozenset({"", "text/css"})
@@ -482,7 +484,10 @@ class StaticFetcher:
         if options.raw:
             fetched.body = bytes(body.data)
             return fetched, None
-        return fetched, await self._fill_off_the_loop(fetched, body.data)
+        judged = await self._fill_off_the_loop(fetched, body.data)
+        if fetched.html and (refresh := headers.get("Refresh", "")).isprintable():
+            fetched.html = _as_element(refresh) + fetched.html
+        return fetched, judged
 
     async def _fill_off_the_loop(self, fetched: Fetched, body: bytearray) -> Judged | None:
         if len(body) <= THREAD_FROM_CHARS:
@@ -614,6 +619,11 @@ def _name_of(script: Script) -> str:
     """Return a script's file name: folder and version make no other kind of page."""
     source = script.src.partition("?")[0]
     return source.rstrip("/").rpartition("/")[2][:100] or "inline"
+
+
+def _as_element(refresh: str) -> str:
+    """Write a header `Refresh` as the element with the same effect; empty without one."""
+    return _REFRESH_ELEMENT.replace("TO", escape(refresh)) if refresh else ""
 
 
 def refresh_of(html: str) -> str:

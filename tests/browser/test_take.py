@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -90,6 +91,36 @@ STAYING = [
     "location.hash = 'below'",
     "location.href = 'mailto:someone@example.com'",
 ]
+
+
+@pytest.mark.parametrize("by_browser", [True, False], ids=["browser", "static"])
+async def test_a_refresh_in_the_header_leads_on_like_the_element(
+    browsing: Making, pages: Pages, by_browser: bool
+) -> None:
+    def sent_on(value: str) -> Answer:
+        return Answer(b"<!doctype html><p>one moment", headers=(("Refresh", value),))
+
+    pages["/at-once"] = sent_on("0; url=/next")
+    pages["/next"] = "<p>the page itself"
+    cases = {
+        "30; URL='next?later'": ["/next?later"],
+        "30": [],
+        "600; url=/next": [],
+        '30; url=/next?"><b>more</b>': ["/next?%22%3E%3Cb%3Emore%3C/b%3E"],
+    }
+    async with AsyncExitStack() as stack:
+        if by_browser:
+            fetcher = (await stack.enter_async_context(browsing(pages.url))).fetcher
+        else:
+            policy = Policy.for_start(pages.url)
+            fetcher = await stack.enter_async_context(open_static(policy))
+        page = await fetcher.fetch(f"{pages.url}/at-once", AT_LEISURE)
+        assert page.final_url == f"{pages.url}/next"
+        for value, links in cases.items():
+            pages["/later"] = sent_on(value)
+            found = extract_now(await fetcher.fetch(f"{pages.url}/later", AT_LEISURE), "text")
+            assert [one.url for one in found.links] == [pages.url + link for link in links], value
+            assert str(found.content).strip() == "one moment"
 
 
 @pytest.mark.timeout(900)  # many cases in one browser

@@ -39,8 +39,9 @@ from engine.browser.page.failures import PageTooLarge, net_failure, no_answer
 from engine.browser.page.idle_report import IdleReport
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
-from engine.model.addresses import site_of
+from engine.model.addresses import link_address, site_of
 from engine.model.errors import PageError
+from engine.pages import meta_refresh
 from engine.pages.custom_fields import leveled
 from engine.pages.documents import is_html, is_text
 from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions, Redirect
@@ -177,6 +178,21 @@ def as_fetched(
         if status in _ASKS_TO_WAIT
         else None,
     )
+
+
+def _add_refresh(fetched: Fetched, header: str) -> None:
+    """Add the link of a header `Refresh`, as one of an element with the same effect is one.
+
+    The page is read before a delayed one leads on; none of its elements tells where.
+    """
+    refresh = meta_refresh.parsed(header)
+    address = None if refresh is None else link_address(fetched.final_url, refresh.to)
+    is_known = address is None or address.url in (fetched.final_url, *fetched.links)
+    if address is None or is_known or len(fetched.links) >= MAX_LINKS:
+        return
+    fetched.links.append(address.url)
+    fetched.link_texts.append("")
+    fetched.link_rels += "0"
 
 
 GRACE_S = 1.0  # extra time for the extraction call after the page's own limit
@@ -400,6 +416,8 @@ class Tab:
         answers = response is not None and response.url == extraction.url.partition("#")[0]
         status = response.status if response and answers else extraction.status
         fetched = as_fetched(extraction, url, status, headers)
+        if answers and fetched.html:
+            _add_refresh(fetched, headers.get("refresh", ""))
         if response is not None:
             fetched.redirects = await _redirects(response, extraction.url)
         fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
