@@ -81,7 +81,7 @@ def open_session(
     connector = aiohttp.TCPConnector(resolver=PolicyResolver(policy), use_dns_cache=False, limit=32)
     return aiohttp.ClientSession(
         connector=connector,
-        cookie_jar=None if cookies is None else _jar(cookies),
+        cookie_jar=_jar(cookies or ()),
         headers=headers,
         timeout=aiohttp.ClientTimeout(total=None),  # the page's deadline applies instead
         max_line_size=MAX_HEADER_CHARS,

@@ -9,6 +9,10 @@ _META_CHARSET = re.compile(
     rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.IGNORECASE
 )
 _MARKUP = re.compile(rb"\s*+(?:<|\Z)")
+_BODY = re.compile(  # or where the head ends without such a tag
+    rb"<(?:/head|body|p|div|h[1-6]|table|ul|a|section|main|header|nav|span|center|font|img|br)\b",
+    re.IGNORECASE,
+)
 _PARAMETER = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -19,7 +23,24 @@ _MARKS = (
 _WESTERN = frozenset({"ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin-1", "latin1", "l1"})
 _NO_CHARSETS = ("utf-7", "utf7", "unicode", "raw", "punycode", "idna", "undefined", "rot")
 _FALLBACK = "windows-1252"
-_HEAD_BYTES = 1_024  # search limit of browsers for a <meta charset>
+# Codecs whose names mean larger sets on the web, and names that only the web has.
+_LARGER = {
+    **dict.fromkeys(("gb2312", "gbk", "x-gbk"), "gb18030"),
+    **dict.fromkeys(("shift_jis", "x-sjis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("euc_kr", "windows-949"), "cp949"),
+    **dict.fromkeys(("big5", "x-x-big5"), "big5hkscs"),
+    **dict.fromkeys(("tis-620", "iso8859-11", "windows-874", "dos-874"), "cp874"),
+    **{f"x-cp{number}": f"cp{number}" for number in range(1250, 1259)},
+    "ascii": _FALLBACK,
+    "iso8859-1": _FALLBACK,
+    "iso8859-9": "cp1254",
+    "x-euc-jp": "euc_jp",
+    "iso-8859-8-i": "iso8859-8",
+    "unicode-1-1-utf-8": "utf-8",
+}
+_HEAD_BYTES = 1_024  # that browsers search for a <meta charset>, and further to the head's end
+_MOST_HEAD_BYTES = 64 * 1_024
+_XML = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([a-zA-Z0-9_:.\-]+)["']""")
 
 _TEXT_ENDINGS = ("/json", "+json", "/xml", "+xml")
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -78,17 +99,25 @@ def charset_named(label: str) -> str | None:
     if label in _WESTERN:
         return _FALLBACK
     try:
-        known = codecs.lookup(label)
+        known = codecs.lookup(_LARGER.get(label, label))
     except (LookupError, ValueError):  # unknown, or contains a NUL
         return None
     # `hex` and `zip` are codecs too, but not character sets.
-    return str(known.name) if getattr(known, "_is_text_encoding", True) else None
+    if not getattr(known, "_is_text_encoding", True):
+        return None
+    return _LARGER.get(known.name, str(known.name))
 
 
 def _label(body: bytes | bytearray, content_type: str) -> str:
-    if found := _PARAMETER.search(content_type):
-        return found[1]
-    meta = _META_CHARSET.search(body[:_HEAD_BYTES])
-    label = meta[1].decode("ascii") if meta else ""
+    if parameter := _PARAMETER.search(content_type):
+        return parameter[1]
+    found = _XML.match(body) or _META_CHARSET.search(body, 0, _head_end(body))
+    label = found[1].decode("ascii") if found else ""
     # In UTF-16 this ASCII search would not have found the label.
     return "utf-8" if label.lower().startswith("utf-16") else label
+
+
+def _head_end(body: bytes | bytearray) -> int:
+    """Return where the search for a <meta charset> ends."""
+    first = _BODY.search(body, 0, _MOST_HEAD_BYTES)
+    return _MOST_HEAD_BYTES if first is None else max(first.start(), _HEAD_BYTES)

@@ -164,10 +164,20 @@ def _types(value: object, depth: int) -> Iterator[str]:
         yield from _types(value.get("@graph"), depth + 1)
 
 
+# Names that browsers have for codecs.
+_WEB_NAMES: Final = {
+    "cp932": "shift_jis",
+    "cp949": "euc-kr",
+    "gb18030": "gbk",
+    "big5hkscs": "big5",
+    "euc_jp": "euc-jp",
+}
+
+
 def fill_from_tree(raw: RawFacts, tree: LexborHTMLParser, base: str, charset: str) -> RawFacts:
     """Fill in the facts of a parsed answer, but for its links; `base` is that of its addresses."""
     root, body = tree.css_first("html"), tree.body
-    raw.charset, raw.language = charset, _attribute(root, "lang")
+    raw.charset, raw.language = _WEB_NAMES.get(charset, charset), _attribute(root, "lang")
     canonical = _attribute(tree.css_first('link[rel~="canonical" i][href]'), "href")
     address = link_address(base, canonical) if canonical else None
     raw.canonical = "" if address is None else address.url

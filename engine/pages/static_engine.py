@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 import time
+import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -123,6 +124,7 @@ def _is_walled_off(node: LexborNode) -> bool:
 
 
 MAX_REDIRECTS = 10
+MAX_CODINGS = 3
 MAX_RUNS_CHARS = 2_000
 REFRESH_CHARS = 64 * 1024  # characters of a page that are searched for a refresh
 ENOUGH_TEXT_CHARS = 200  # below this, scripts are assumed to fill the page
@@ -476,6 +478,7 @@ class StaticFetcher:
             return fetched, None
         body = await _body(response, options.max_bytes, deadline)
         await self._record(response, body)
+        body = await _decompressed(response, body, options.max_bytes)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
         # An answer without a body (204, 304) has no count.
         if body.data and body.complete and not body.truncated:
@@ -556,6 +559,38 @@ async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
             raise _page_error(failed) from failed
         return _Body(parts, True, False, cut_off=True)
     return _Body(parts, False, True)
+
+
+# What aiohttp decodes, if it is the only one in its header; the others it leaves as they are.
+_DECODED: Final = frozenset({"gzip", "deflate", "br", "zstd"})
+_ZIPPED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+
+
+def _codings_left(response: ClientResponse) -> int:
+    """Return how often the body is still compressed; 0 with an unknown coding, as in Chromium."""
+    given = response.headers.getall("Content-Encoding", [])
+    codings = [one.strip().lower() for one in ",".join(given).split(",") if one.strip()]
+    if not set(codings) <= _DECODED | _ZIPPED:
+        return 0
+    return len(codings) - any(one.lower() in _DECODED for one in given[:1])
+
+
+async def _decompressed(response: ClientResponse, body: _Body, limit: int) -> _Body:
+    """Decompress what the HTTP client did not: `x-gzip`, and what was compressed twice."""
+    times = min(_codings_left(response), MAX_CODINGS) if body.data else 0
+    for _ in range(times):
+        body = await off_the_loop(len(body.data), _unzipped, body, limit)
+    return body
+
+
+def _unzipped(body: _Body, limit: int) -> _Body:
+    unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # of gzip or zlib, by its head
+    try:
+        data = bytearray(unzip.decompress(bytes(body.data), limit))
+    except zlib.error as damaged:
+        raise PageError("network", "the page's body is damaged") from damaged
+    is_cut = len(data) >= limit or not unzip.eof
+    return body._replace(data=data, truncated=body.truncated or is_cut)
 
 
 def _is_download(disposition: str) -> bool:

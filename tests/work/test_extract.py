@@ -277,6 +277,15 @@ def test_a_page_of_open_elements_without_end_has_its_text_in_time():
         ("\u20ac".encode("cp1252"), "text/html; charset=ISO-8859-1", "\u20ac"),
         ('<meta charset="shift_jis">\u65e5'.encode("shift_jis"), "text/html", None),
         (b"\xef\xbb\xbfx", "text/html; charset=latin-1", "x"),
+        # names that mean larger sets on the web, and names that only the web has
+        ("\u4e2d\u20ac\u3400".encode("gb18030"), "text/html; charset=gb2312", "\u4e2d\u20ac\u3400"),
+        ("\u2460\u9ad9".encode("cp932"), "text/html; charset=Shift_JIS", "\u2460\u9ad9"),
+        ("\u65e5".encode("cp932"), "text/html; charset=x-sjis", "\u65e5"),
+        ("\ub620".encode("cp949"), "text/html; charset=euc-kr", "\ub620"),
+        ("\u5605".encode("big5hkscs"), "text/html; charset=big5", "\u5605"),
+        ("\u011e\u20ac".encode("cp1254"), "text/html; charset=iso-8859-9", "\u011e\u20ac"),
+        ("\u0e01\u20ac".encode("cp874"), "text/html; charset=tis-620", "\u0e01\u20ac"),
+        ("\u043f".encode("cp1251"), "text/html; charset=x-cp1251", "\u043f"),
         ("x".encode("utf-16"), "text/html", "x"),
         (b"x", "text/html; charset=hex", "x"),
         (b"x", "text/html; charset=nonsense", "x"),
@@ -284,6 +293,24 @@ def test_a_page_of_open_elements_without_end_has_its_text_in_time():
 )
 def test_character_sets(body, content_type, text):
     assert decode(body, content_type) == (text or '<meta charset="shift_jis">\u65e5')
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        '<?xml version="1.0" encoding="windows-1251"?><html><p>',
+        f"<!doctype html><style>/*{'x' * 3000}*/</style><meta charset=windows-1251><p>",
+        f"<head><script>{'x' * 3000}</script><meta charset=windows-1251></head><p>",
+    ],
+)
+def test_a_character_set_is_found_where_browsers_look_for_it(before: str) -> None:
+    text = f"{before}\u041f\u0440\u0438\u0432\u0435\u0442"
+    assert decode(text.encode("cp1251"), "text/html") == text
+
+
+def test_a_character_set_in_the_content_of_a_page_is_not_its_own() -> None:
+    text = f"<body><p>{'x' * 3000} h\u00e9 <meta charset=windows-1251>"
+    assert decode(text.encode("cp1252"), "text/html") == text
 
 
 def test_a_body_cut_inside_a_character_keeps_its_character_set():
