@@ -148,6 +148,7 @@ class ResultWindow(InOrder, QWidget):
         menu = Menu(self.export)
         self.this_view = menu.addAction(self.tr("This view…"))
         self.everything = menu.addAction(self.tr("Everything…"))
+        menu.setToolTipsVisible(True)  # they say why an entry is off
         self.export.setMenu(menu)
         row = QHBoxLayout()
         for widget in (self.back, self.on, self._name, self._state):
@@ -253,7 +254,18 @@ class ResultWindow(InOrder, QWidget):
     def _tab_changed(self) -> None:
         if not self._placing:
             self._chosen, self._opening = self.tabs.currentWidget(), False
+        self._allow_view()
         self._soon.request()
+
+    def _allow_view(self) -> None:
+        """Offer "This view" only where a list that can be exported is shown.
+
+        On other tabs it would export the pages, which are not what is shown there.
+        """
+        has_list = self.tabs.currentWidget() in (self.pages, self.audit)
+        self.this_view.setEnabled(has_list)
+        why_not = self.tr("The lists of “Pages” and “Audit” can be exported.")
+        self.this_view.setToolTip("" if has_list else plain_tip(why_not))
 
     def _place_tab(self) -> None:
         """Show the user's tab, or the first with content if that one has none for the task."""

@@ -94,6 +94,21 @@ async def test_what_is_exported_as_this_view_is_what_is_shown(home: Path, tmp_pa
         assert json.loads(line)["status"] == 404
 
 
+async def test_this_view_is_offered_only_where_its_rows_are_shown(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0))
+    put_pages(put_task(home, 2), page(0), page(1))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        assert viewer.this_view.isEnabled()
+        for tab in (viewer.diff, viewer.json, viewer.log, viewer.source):
+            viewer.show_tab(tab)
+            assert not viewer.this_view.isEnabled()
+            assert "Pages" in viewer.this_view.toolTip()
+        for listed in (viewer.audit, viewer.pages):
+            viewer.show_tab(listed)
+            assert viewer.this_view.isEnabled()
+
+
 async def test_the_source_of_a_page_is_text_and_never_rendered(home: Path) -> None:
     hostile = "<img src='file:///etc/passwd'><script>alert(1)</script>"
     put_pages(put_task(home, 1), page(0, content=hostile))
