@@ -94,7 +94,10 @@ def profile_problems(args: Mapping[str, Any], tools: Tools) -> list[Problem]:
     store = ProfileStore(settings.home)
     try:
         if not store.has(name):
-            why = f"there is no profile {name}; make it with `octask profile new {name} URL`"
+            why = (
+                f"there is no profile {name}; make it under Tools → Profiles… or with "
+                f"`octask profile new {name} URL`"
+            )
             return [Problem("profile", "unknown_profile", why)]
         profile = store.read(name)
     except EngineError as error:

@@ -14,7 +14,7 @@ import msgspec
 
 from engine.ledger.files import MIB
 from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
-from engine.model.errors import EngineError
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
 from engine.model.records import Unreadable
 from engine.profiles import system_keyring
 from engine.profiles.profile import NAME, Profile
@@ -45,6 +45,15 @@ class ProfileTooLarge(EngineError):
     advice_text = "Name the sites that it is for (--site); the data of others are left out."
 
 
+class ProfilesNotWritable(EngineError):
+    """The folder of the profiles cannot be written; nothing was begun."""
+
+    code = "profiles_not_writable"
+    title = "Profiles cannot be stored here"
+    sentence = "The folder of the profiles cannot be written: {path}."
+    advice_text = "Make it writable for your user, or use another home (--home, OPENCHROME_HOME)."
+
+
 class ProfileStore:
     """Profiles of one home. Thread-safe; every call may wait for a lock, a disk or the keyring.
 
@@ -71,6 +80,20 @@ class ProfileStore:
     def has(self, name: str) -> bool:
         """Return whether there is such a profile, readable or not."""
         return self._records.has(name)
+
+    def require_writable(self, name: str) -> None:
+        """Check that a profile could be stored, before a person signs in for it.
+
+        Raises:
+            ProfilesNotWritable: it could not.
+        """
+        try:
+            with self._states.hold(name, make=True) as folder:
+                writable = folder.is_writable()
+        except (LedgerReadOnly, LedgerWriteFailed, LedgerUnusable):
+            writable = False
+        if not writable:
+            raise ProfilesNotWritable(path=str(self._records.folder))
 
     def read(self, name: str) -> Profile:
         """Read what is known of a profile."""

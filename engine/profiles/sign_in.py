@@ -35,7 +35,8 @@ class SignedOut(EngineError):
     # The message has the advice, because it is all that is stored of an error that ends a task.
     sentence = (
         "{url} asked to sign in: the site does not take the profile {profile} for signed in. "
-        "Sign in again with `octask profile renew {profile}`, then resume the task."
+        "Sign in again under Tools → Profiles… or with `octask profile renew {profile}`, then "
+        "resume the task."
     )
 
 

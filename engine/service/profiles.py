@@ -48,7 +48,8 @@ class ProfileExists(EngineError):
     title = "There is such a profile already"
     sentence = "The profile {profile} exists already."
     advice_text = (
-        "Sign in again with `octask profile renew {profile}`, remove it, or choose another name."
+        "Sign in again under Tools → Profiles… or with `octask profile renew {profile}`, remove "
+        "it, or choose another name."
     )
 
 
@@ -134,6 +135,7 @@ class Profiles:
             InvalidArguments: with every mistake.
             ProfileExists: there is one of this name, and the request does not renew it.
             RecordNotFound: there is none to renew.
+            ProfilesNotWritable: the sign-in could not be stored.
         """
         problems: list[Problem] = []
         try:
@@ -155,6 +157,7 @@ class Profiles:
             problems.append(Problem("site", "invalid_value", why))
         if problems or address is None:
             raise InvalidArguments(tuple(problems))
+        await asyncio.to_thread(self._store.require_writable, name)
         return ProfileRequest(
             name=name,
             url=address.url,

@@ -369,8 +369,7 @@ class ProfileForm(InOrder, QDialog):
 
     def show_error(self, error: EngineError) -> None:
         """Show why the profile cannot be made, and keep the form."""
-        self.mistake.show_text(language.told(error))
-        self.mistake.setVisible(True)
+        self._say(language.told(error))
 
     def _lay_out(self) -> None:
         form = QFormLayout()
@@ -417,9 +416,17 @@ class ProfileForm(InOrder, QDialog):
         except ValueError as wrong:
             problem = Problem("name", "invalid_value", str(wrong))
             said = language.translated(problem).message if name else ""
-        self.mistake.show_text(said)
-        self.mistake.setVisible(bool(said))
+        self._say(said)
         self.open_window.setEnabled(bool(name and self.url.text().strip() and not said))
+
+    def _say(self, mistake: str) -> None:
+        """Show a mistake or none, and make room for it: it would cover a field otherwise."""
+        self.mistake.show_text(mistake)
+        self.mistake.setVisible(bool(mistake))
+        layout = self.layout()
+        if mistake and layout is not None:
+            wanted = layout.totalHeightForWidth(self.width())
+            self.resize(self.width(), max(self.height(), wanted))
 
 
 def _name_of(one: Profile | Unreadable) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QObject, QStringListModel, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QStringListModel, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.errors import Problem
@@ -188,11 +189,36 @@ def completed(addresses: Iterable[Any]) -> list[Any]:
 
 
 def _completer(texts: QStringListModel, editor: QLineEdit) -> QCompleter:
-    """Offer all texts that contain what is typed; the Down key offers all of them."""
+    """Offer the texts that contain what is typed; all on Down, or a click while it is empty."""
     made = QCompleter(texts, editor)
     made.setFilterMode(Qt.MatchFlag.MatchContains)
     made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+    _OfferAll(editor)
     return made
+
+
+class _OfferAll(QObject):
+    """Offers all texts of the field's completer, as Qt does only while something is typed."""
+
+    def __init__(self, editor: QLineEdit) -> None:
+        super().__init__(editor)
+        self._editor = editor
+        editor.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() == Qt.Key.Key_Down:
+                self._offer()
+                return True
+        elif event.type() == QEvent.Type.MouseButtonRelease and not self._editor.text():
+            self._offer()
+        return False
+
+    def _offer(self) -> None:
+        completer = self._editor.completer()
+        if completer is not None:
+            completer.setCompletionPrefix("")
+            completer.complete()
 
 
 class Sections(QVBoxLayout):

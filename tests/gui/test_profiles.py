@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit
 
 from engine.profiles.profile import Profile
@@ -151,6 +153,18 @@ async def test_a_mistake_keeps_the_form(home: Path) -> None:
         assert form.isVisible()
 
 
+async def test_a_mistake_in_the_name_covers_no_field(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        with appearing(ProfileForm) as found:
+            press(dialog, "&New…")
+            form = await found
+        form.name.setText("my shop/x")
+        await until(form.mistake.isVisible)
+        await until(lambda: form.sites.geometry().bottom() < form.check_url.geometry().top())
+        assert form.check_url.geometry().bottom() < form.check_selector.geometry().top()
+
+
 async def test_the_start_dialog_offers_the_profiles(home: Path) -> None:
     kept(home)
     kept(home, "bank")
@@ -165,6 +179,16 @@ async def test_the_start_dialog_offers_the_profiles(home: Path) -> None:
         await until(lambda: completer.model().rowCount() == 2)
         completer.setCompletionPrefix("ban")
         assert completer.currentCompletion() == "bank"
+        popup = completer.popup()
+        assert popup is not None
+        QTest.keyClick(editor, Qt.Key.Key_Down)  # those who know no name see them all
+        await until(popup.isVisible)
+        assert completer.completionCount() == 2
+        QTest.keyClick(popup, Qt.Key.Key_Escape)
+        await until(lambda: not popup.isVisible())
+        QTest.mouseClick(editor, Qt.MouseButton.LeftButton)
+        await until(popup.isVisible)
+        popup.hide()
         dialog.form["url"].value = "https://example.com/"
         dialog.form["profile"].value = "bank"
         assert dialog.tabs.asked is not None

@@ -11,7 +11,7 @@ import pytest
 
 from engine.model.errors import InvalidArguments
 from engine.model.proxies import DefaultProxy
-from engine.profiles.profile_store import ProfileEmpty, ProfileStore
+from engine.profiles.profile_store import ProfileEmpty, ProfilesNotWritable, ProfileStore
 from engine.profiles.storage_state import read_cookie_file
 from engine.service.engine import Engine
 from engine.service.profiles import ProfileExists, ProfileUnchecked
@@ -73,6 +73,19 @@ async def test_a_window_that_is_closed_before_the_sign_in_makes_no_profile(
             with pytest.raises(ProfileEmpty):
                 await engine.profiles.save(request, await window.seen())
         assert not ProfileStore(home).has("shop")
+
+
+async def test_a_sign_in_that_could_not_be_stored_is_refused_before_its_window_opens(
+    home: Path,
+) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "profiles").mkdir()
+    (home / "profiles" / "states").write_text("a file where the folder has to be")
+    async with opened(home) as engine:
+        with pytest.raises(ProfilesNotWritable) as refused:
+            await engine.profiles.request("shop", "http://127.0.0.1:1/")
+        assert str(home / "profiles") in str(refused.value)
+        assert "--root" not in refused.value.advice
 
 
 async def test_every_mistake_of_a_request_is_told(home: Path) -> None:
