@@ -323,6 +323,7 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     `no_room`: the ledger is read-only until the disk has space.
     `hold`: new starts of the ledger are held; `ends_after_running`: this program starts nothing
     more, because it quits when its running tasks have ended.
+    `stuck_schedules`: names of schedules whose due run cannot start.
     """
 
     root: str
@@ -343,3 +344,4 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     away: bool = False
     hold: Hold | None = None
     ends_after_running: bool = False
+    stuck_schedules: tuple[str, ...] = ()

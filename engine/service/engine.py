@@ -347,6 +347,7 @@ class Engine:
             away=executor.is_waiting if executor else False,
             hold=self.start_hold.state,
             ends_after_running=self.start_hold.is_closed_to_starts,
+            stuck_schedules=self._made.schedules.stuck if self._made is not None else (),
         )
 
     async def create_root(self) -> None:

@@ -40,6 +40,7 @@ from engine.schedules.schedule import (
     StoredRequest,
 )
 from engine.schedules.schedule_store import ScheduleRunGoing, ScheduleStore
+from engine.schedules.schedule_words import name_words
 from engine.schedules.scheduled_run import ScheduledRun
 from engine.service import drafts
 from engine.service.admission import MAX_NAME, admit
@@ -122,6 +123,12 @@ class Schedules:
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._stuck: tuple[str, ...] = ()
+
+    @property
+    def stuck(self) -> tuple[str, ...]:
+        """Names of schedules whose due run could not start at the last look."""
+        return self._stuck
 
     async def all(self) -> list[ScheduleView | Unreadable]:
         """Return all schedules, oldest first, then the unreadable ones."""
@@ -301,6 +308,7 @@ class Schedules:
                 except EngineError as error:  # a locked file must not stop the others
                     log.warning("schedule %s: %s", schedule.schedule_id, error)
                     done.failed.append((schedule.schedule_id, str(error)))
+        self._stuck = tuple(name_words(one) for one, _ in done.refused)
         return done
 
     def keep_running(self) -> None:

@@ -160,15 +160,7 @@ class SchedulesDialog(InOrder, QDialog):
         self.setWindowTitle(self.tr("Schedules"))
         self.resize(SIZE)
         self.banner = Banner(self)
-        self.empty = plain_label(
-            self.tr(
-                "Nothing repeats yet. “Repeat…” in the start dialog and “Repeat by a rule…” in the "
-                "menu of a task add a schedule."
-            ),
-            self,
-            tone="muted",
-            wrap=True,
-        )
+        self.empty = plain_label("", self, tone="muted", wrap=True)
         self.list = self._make_list()
         self.why = plain_label("", self, tone="warning", wrap=True)
         self.run = QPushButton(self.tr("&Run now"), self)
@@ -238,7 +230,16 @@ class SchedulesDialog(InOrder, QDialog):
         self._found = {_id_of(one): one for one in found}
         self.list.show_rows({key: self._cells(one) for key, one in self._found.items()})
         self.empty.setVisible(not found)
+        self.empty.show_text(self._why_empty())
         self._show_chosen()
+
+    def _why_empty(self) -> str:
+        if self._bridge.look_at_health().watcher in ("gone", "silent"):
+            return self.tr("The schedules are in the ledger folder, which is away.")
+        return self.tr(
+            "Nothing repeats yet. “Repeat…” in the start dialog and “Repeat by a rule…” in the "
+            "menu of a task add a schedule."
+        )
 
     def _cells(self, one: ScheduleView | Unreadable) -> tuple[str, ...]:
         if isinstance(one, Unreadable):
@@ -254,6 +255,9 @@ class SchedulesDialog(InOrder, QDialog):
         )
 
     def _last(self, schedule: Schedule, last: TaskView | None) -> str:
+        if schedule.refusal is not None:
+            due = words.clock(schedule.refusal.due_at, _now_ms())
+            return self.tr("cannot start, {0}").format(due)
         if last is None:
             none = schedule.claim is None
             return words.say("schedule.no_run" if none else "schedule.removed")

@@ -327,6 +327,11 @@ def _browser_setup(window: MainWindow, p: WindowParts) -> None:
     part.missing.connect(trouble.show_browser_error)
 
 
+def _schedules(_: MainWindow, p: WindowParts) -> None:
+    part = Scheduling(p.context, p.requests, p.reports, p.filter_bar.set_text)
+    p.trouble.schedules_wanted.connect(part.open)
+
+
 def _attention(window: MainWindow, p: WindowParts) -> None:
     window.close_wanted.connect(AttentionActions(p.context).acknowledged.save)
 
@@ -373,10 +378,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("resuming", lambda _, p: Resuming(p.context, p.bulk, p.reports)),
     ("replaying", lambda _, p: Replaying(p.context, p.requests)),
     ("retrying", lambda _, p: Retrying(p.context, p.requests)),
-    (
-        "schedules",
-        lambda _, p: Scheduling(p.context, p.requests, p.reports, p.filter_bar.set_text),
-    ),
+    ("schedules", _schedules),
     ("profiles", lambda _, p: ProfileActions(p.context)),
     ("cluster_workers", _cluster_workers),
     ("consent_rules", lambda _, p: ConsentRulesActions(p.context)),

@@ -24,11 +24,13 @@ class Trouble(QObject):
 
     A closed message about a missing browser does not return in this session. `download_wanted`,
     `browser_wanted` (choose a program) and `use_wanted` (a path) request another browser.
+    `schedules_wanted` requests their list.
     """
 
     download_wanted = Signal()
     browser_wanted = Signal()
     use_wanted = Signal(str)
+    schedules_wanted = Signal()
 
     def __init__(
         self, banner: Banner, open_folder: Callable[[], object], look_again: Callable[[], object]
@@ -143,6 +145,8 @@ class Trouble(QObject):
             self._banner.tell(
                 self.tr("Changes are not heard"), f"{retold(health.watcher_reason)} {words}"
             )
+        elif self._lasting.startswith("schedules"):
+            self._tell_schedules(health.stuck_schedules)
         else:
             self._tell_browser(health)
 
@@ -156,7 +160,18 @@ class Trouble(QObject):
             return f"warning {health.warnings[0]}"
         if health.browser in ("missing", "failed"):
             return health.browser
-        return f"deaf {health.deaf}" if health.deaf else ""
+        if health.deaf:
+            return f"deaf {health.deaf}"
+        return f"schedules {health.stuck_schedules}" if health.stuck_schedules else ""
+
+    def _tell_schedules(self, names: tuple[str, ...]) -> None:
+        """Report runs that did not start: nobody looks at the list of schedules for that."""
+        lines = [*names[:MOST_LISTED]]
+        if more := len(names) - len(lines):
+            lines.append(self.tr("…and {0} more.").format(count(more)))
+        lines.append(self.tr("The list of schedules has the reason. The run starts once it can."))
+        choices = (Choice(self.tr("Schedules…"), self.schedules_wanted.emit),)
+        self._banner.tell(self.tr("A scheduled run cannot start"), "\n".join(lines), choices)
 
     def _tell_unwritten(self, health: Health) -> None:
         words = self.tr(

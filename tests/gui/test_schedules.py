@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -21,6 +22,8 @@ from engine.model.records import (
     TaskRecord,
     TaskView,
 )
+from engine.profiles.profile import Profile
+from engine.profiles.profile_store import ProfileStore
 from engine.schedules.rules import Rule
 from engine.schedules.schedule import Schedule, StoredRequest
 from engine.text.words import clock
@@ -183,6 +186,55 @@ async def test_an_open_window_starts_what_is_due(home: Path, shop: ChangingSite)
         assert run.engine is not None
         assert run.engine.schedule is not None
         assert run.engine.schedule.due_at is not None
+
+
+async def test_a_due_run_that_cannot_start_is_told_in_the_window_and_in_its_row(
+    home: Path, shop: ChangingSite
+) -> None:
+    from engine.service.rerun import Asked
+    from tests.schedules.test_schedules_command import set_back
+
+    cookie = {"name": "sid", "value": "x1", "domain": "127.0.0.1", "path": "/", "expires": -1}
+    state: dict[str, Any] = {"cookies": [cookie], "origins": []}
+    hosts = ("127.0.0.1",)
+    made = Profile(name="shop", url=shop.url, sites=hosts, created_at=1, signed_in_at=1)
+    ProfileStore(home).save(made, state)
+    async with opened(home) as session:
+        schedules, window = session.bridge.engine.schedules, session.window
+        asked = Asked("crawl", {"url": shop.url, "profile": "shop", **FAST}, "Due")
+        added = await schedules.add(asked, {"every_minutes": 60})
+        schedule_id = added.schedule.schedule_id
+        assert not window.banner.title
+        ProfileStore(home).remove("shop")
+        await asyncio.to_thread(set_back, home, schedule_id)
+        await schedules.change(schedule_id, name="Shop")  # wakes the engine
+        await until(lambda: "scheduled run" in window.banner.title, session.bridge.health)
+        assert "Shop" in window.banner.accessibleName()
+        with appearing(SchedulesDialog) as found:
+            press(window.banner, "Schedules…")
+            dialog = await found
+        await filled(dialog, 1)
+        assert text_of(dialog, 3).startswith("cannot start, ")
+        await schedules.pause(schedule_id)
+        await until(window.banner.isHidden, session.bridge.health)
+
+
+async def told_by(dialog: SchedulesDialog, words: str) -> None:
+    async with asyncio.timeout(60):
+        while words not in dialog.empty.text():
+            dialog.read()
+            await asyncio.sleep(0.02)
+
+
+async def test_the_list_of_schedules_whose_folder_is_away_promises_nothing(home: Path) -> None:
+    async with opened(home) as session:
+        root = Path(session.bridge.look_at_health().root)
+        dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
+        await told_by(dialog, "Nothing repeats yet")
+        root.rename(root.with_name("elsewhere"))
+        await told_by(dialog, "is away")
+        root.with_name("elsewhere").rename(root)
+        await told_by(dialog, "Nothing repeats yet")
 
 
 def changed(total: int, *, notify: bool) -> TaskView:
