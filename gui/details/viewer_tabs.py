@@ -37,7 +37,7 @@ from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.records import TaskRecord, TaskView
+from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.model.status import moment
 from engine.results.file_reader import FileFacts
 from engine.results.units import Difference, Differences, Unit
@@ -46,6 +46,7 @@ from engine.text.messages import retold
 from engine.text.words import clock, count, status_word
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
+from gui.details.overview_sections import summary_of
 from gui.details.screenshots import PicturePane
 from gui.details.unit_bars import KindChips
 from gui.details.unit_columns import name_of
@@ -91,11 +92,13 @@ class ContractTab(ViewerTab):
         self.facts = plain_label("", self, wrap=True)
         self.items = read_only_text(self, self.tr("Items of the contract"))
         self.nothing = EmptyNote(self)
+        self._ended = False
         arrange(QVBoxLayout(self), self.facts, (self.items, 1), margins=EDGES)
         self.setFocusProxy(self.items)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
         link = contract_of(view)
+        self._ended = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
         for part in (self.facts, self.items):
             part.setVisible(link is not None)
         self.nothing.tell("" if link is not None else self.tr("No contract."))
@@ -113,7 +116,7 @@ class ContractTab(ViewerTab):
         return f"contract {id(self)}"
 
     def _show(self, found: ContractView) -> None:
-        self.facts.show_text("\n".join(_facts(found)))
+        self.facts.show_text("\n".join(_facts(found, ended=self._ended)))
         text = "\n".join(_items(found))
         if self.items.toPlainText() != text:
             self.items.setPlainText(text)
@@ -132,14 +135,18 @@ def _tr(text: str) -> str:
     return QCoreApplication.translate("ContractTab", text)
 
 
-def _facts(found: ContractView) -> Iterator[str]:
+def _facts(found: ContractView, *, ended: bool) -> Iterator[str]:
     one, guard = found.contract, found.guard
     expected = _tr("unknown") if one.expected_total is None else count(one.expected_total)
     counts = _tr("Expected {0} · done {1} · failed {2} · skipped {3}")
     numbers = map(count, (one.completed_total, one.failed_total, one.skipped_total))
-    yield counts.format(expected, *numbers)
+    said = counts.format(expected, *numbers)
+    if guard.missing_count:
+        said += " · " + _tr("missing {0}").format(count(guard.missing_count))
+    yield said
     yield display(retold(guard.reason), _CHARS)
-    if guard.suggested_next_action:
+    # "Complete it." is no advice for a task that has ended.
+    if guard.suggested_next_action and not (ended and guard.allowed):
         yield display(retold(guard.suggested_next_action), _CHARS)
     if one.forced is not None:
         text = _tr("⚑ Forced by {0} at {1}: {2}")
@@ -379,7 +386,7 @@ class Diff(ViewerTab):
         self, desk: Desk, known: Callable[[], Sequence[Row]], parent: QWidget | None = None
     ) -> None:
         super().__init__(desk, parent)
-        self._known, self._task_id = known, ""
+        self._known, self._task_id, self._reached_all = known, "", True
         self.runs = QComboBox(self)
         self.model = DiffModel(self)
         # The sign before the word is wide.
@@ -449,12 +456,14 @@ class Diff(ViewerTab):
         other, task_id = str(self.runs.currentData()), self._task_id
         self.state.show_text(self.tr("Comparing…"))
         self.stop.show()
-        self.desk.bridge.ask(
-            lambda engine: engine.reading.differences(other, task_id, self._read.emit),
-            self._show,
-            self._show_error,
-            name=self._name,
-        )
+
+        async def compare(engine: Engine) -> Differences:
+            entry = (await engine.tasks.get(task_id)).entry
+            found = await engine.reading.differences(other, task_id, self._read.emit)
+            self._reached_all = await _reached_all(engine, entry)
+            return found
+
+        self.desk.bridge.ask(compare, self._show, self._show_error, name=self._name)
 
     def _stop(self) -> None:
         for name in (self._name, f"runs {id(self)}", self._lines_name):
@@ -477,7 +486,10 @@ class Diff(ViewerTab):
             text = self.tr("Nothing differs: {0} are the same.")
         elif sum(counts.values()) > len(found.found):
             text = self.tr("{0} are the same. Only the first differences are shown.")
-        self.state.show_text(text.format(count(found.same)))
+        said = text.format(count(found.same))
+        if found.removed and not self._reached_all:
+            said += " " + self.tr("This run did not load all pages: a removed one may still exist.")
+        self.state.show_text(said)
 
     def _choose(self, current: QModelIndex, _: QModelIndex) -> None:
         """Show by which lines the text of the selected item differs."""
@@ -507,6 +519,14 @@ class Diff(ViewerTab):
     def _show_error(self, error: EngineError) -> None:
         self.stop.hide()
         self.state.show_text(language.sentence(error))
+
+
+async def _reached_all(engine: Engine, entry: TaskRecord | Unreadable) -> bool:
+    """Return whether the run loaded what it found, so that a missing page is a removed one."""
+    if not isinstance(entry, TaskRecord) or entry.status != Status.COMPLETED:
+        return False
+    summary = await summary_of(engine, entry)
+    return bool(summary.get("stopped_by", "frontier") == "frontier")
 
 
 MOST_OF_LINE = 2_000

@@ -159,6 +159,22 @@ async def test_two_runs_of_a_target_are_compared(home: Path) -> None:
         }
 
 
+@pytest.mark.parametrize("stopped_by", ["frontier", "max_pages"])
+async def test_a_run_that_stopped_early_does_not_call_what_it_did_not_load_removed(
+    home: Path, stopped_by: str
+) -> None:
+    folder = put_task(home, 1)
+    put_pages(folder, page(0))
+    put_pages(put_task(home, 2), page(0), page(1))
+    summary = {"pages": 1, "stopped_by": stopped_by}
+    (folder / "result.json").write_text(json.dumps({"summary": summary}))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        await settled(lambda: viewer.diff.model.rowCount() == 1)
+        assert ("may still exist" in viewer.diff.state.text()) is (stopped_by == "max_pages")
+
+
 async def test_the_lines_by_which_a_page_differs_stand_below_the_list(home: Path) -> None:
     texts = ["one\ntwo\nthree\n", "one\n<b>2</b>\nthree\n"]
     put_pages(put_task(home, 1), page(0, content=texts[1]), page(1), page(3))
@@ -219,6 +235,28 @@ async def test_a_contract_is_told_with_its_guard(home: Path) -> None:
         viewer.show_tab(viewer.contract)
         await settled(lambda: "2/3 page items observed" in viewer.contract.facts.text())
         assert "failed: /2 (no)" in viewer.contract.items.toPlainText()
+        assert "failed 1 · skipped 0 · missing 1" in viewer.contract.facts.text()
+
+
+async def test_a_met_contract_of_an_ended_task_gives_no_advice_to_complete_it(home: Path) -> None:
+    times = dict.fromkeys(("created_at", "updated_at", "last_progress_at"), 1)
+    contract = {
+        **times,
+        "contract_id": "c" * 16,
+        "scope": "crawl",
+        "expected_total": 1,
+        "item_key": "page",
+        "completed": ["/1"],
+        "completed_total": 1,
+    }
+    (home / "progress-contracts").mkdir(parents=True)
+    (home / "progress-contracts" / f"{'c' * 16}.json").write_text(json.dumps(contract))
+    put_pages(put_task(home, 1, engine={"contract_id": "c" * 16}), page(0))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.contract)
+        await settled(lambda: "1/1 page items" in viewer.contract.facts.text())
+        assert "Complete it" not in viewer.contract.facts.text()
 
 
 def units(number: int, make: Callable[[int], dict[str, Any]] = page) -> list[Unit]:
