@@ -232,8 +232,12 @@ class SaveView(Question):
         named = bool(self.name.text().strip())
         self._ok.setEnabled(named)
         self._ok.setToolTip("" if named else self.tr("A view needs a name"))
-        replaces = named and key in self._taken
-        self._note.show_text(self.tr("Replaces the view of this name.") if replaces else "")
+        note = ""
+        if key in self._taken:
+            note = self.tr("Replaces the view of this name.")
+        elif any(own_key(view.name) == key for view in system_views()):
+            note = self.tr("A view of the program has this name, too; both are listed.")
+        self._note.show_text(note if named else "")
 
 
 class RenameView(SaveView):
@@ -376,7 +380,9 @@ class Views(QObject):
         taken = {view.key for view in self.saved.own}
         dialog = SaveView(taken, self._save, self._ctx.parent)
         current = self.current
-        dialog.start_with(current.name if current is not None and current.is_own else "")
+        if current is not None and current.is_own:  # saved anew, it keeps what it had
+            dialog.start_with(current.name)
+            dialog.layout_too.setChecked(bool(current.columns or current.sort))
         opened(dialog)
 
     def _save(self, name: str, with_layout: bool) -> None:

@@ -346,6 +346,32 @@ async def test_enter_saves_a_view_also_from_its_check_box_and_esc_does_not(tasks
             assert len(preferences.get("views.saved", list)) == number
 
 
+async def test_a_view_that_is_saved_again_keeps_its_order_and_columns(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, preferences = session.window, session.window.desk.preferences
+        window.filter_bar.set_text("shop")
+        for _ in range(2):
+            window.acts["save_view"].trigger()
+            dialog = window.findChildren(SaveView)[-1]
+            if not dialog.name.text():
+                QTest.keyClicks(dialog.name, "Mine")
+                dialog.layout_too.setChecked(True)
+            QTest.keyClick(dialog.name, Qt.Key.Key_Return)
+            (kept,) = preferences.get("views.saved", list)
+            assert kept["columns"]
+            assert kept["sort"]
+
+
+async def test_the_name_of_a_view_of_the_program_is_called_taken(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        session.window.acts["save_view"].trigger()
+        dialog = session.window.findChildren(SaveView)[-1]
+        QTest.keyClicks(dialog.name, "failed, last  day")
+        assert "A view of the program has this name" in dialog._note.text()
+        QTest.keyClicks(dialog.name, " 2")
+        assert not dialog._note.text()
+
+
 async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
     async with opened(tasks) as session:
         window, preferences = session.window, session.window.desk.preferences
