@@ -126,10 +126,14 @@ class BrowserTest(Part):
         chosen = self.ctx.preferences.get("browser.path", str) or None
 
         async def look(engine: Engine) -> Finding:
+            from engine.browser.chromium.browser_download import start_once
             from engine.doctor import browser
 
             asked = replace(engine.settings, browser_path=chosen)
-            return (await asyncio.to_thread(browser, asked))[0]
+            found = (await asyncio.to_thread(browser, asked))[0]
+            if chosen is not None and found.state == "ok":
+                await asyncio.to_thread(start_once, chosen)  # it may be no browser at all
+            return found
 
         def show(found: Finding) -> None:
             self._test.setEnabled(True)

@@ -358,7 +358,7 @@ class SettingPages(QObject):
 
     def _quiet(self) -> tuple[Item, ...]:
         tr = self.tr
-        wrong = tr("Not kept: that is no time.")
+        wrong = tr("Not kept: a time is written as 22:00.")
         start = Clock(tr("never, or as 22:00"), wrong)
         end = Clock(tr("never, or as 07:30"), wrong)
         both = tr("Set both times.")

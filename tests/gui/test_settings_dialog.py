@@ -273,6 +273,17 @@ async def test_a_browser_that_is_not_there_is_told_by_its_test(tmp_path: Path) -
         part.deleteLater()
 
 
+async def test_a_program_that_is_no_browser_fails_its_test(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        session.window.desk.preferences.set("browser.path", sys.executable)
+        part = BrowserTest(session.window.context)
+        press(part, "Test the browser")
+        while part.said.text() in ("", "Looking…"):
+            await asyncio.sleep(0.01)
+        assert "no Chromium" in part.said.text()
+        part.deleteLater()
+
+
 async def test_the_result_of_a_browser_test_goes_with_the_browser_that_it_tested(
     tmp_path: Path,
 ) -> None:

@@ -560,7 +560,8 @@ def start_once(path: str) -> str:
     return found.group()
 
 
-_VERSION = re.compile(r"\d+(?:\.\d+){1,3}", re.ASCII)
+# Every Chromium names four numbers; the fewer of other programs would pass for a browser.
+_VERSION = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _NOT_LOADED = re.compile(r"error while loading shared libraries: (\S+?):")
 _NOT_FOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 
