@@ -228,7 +228,7 @@ async def test_a_time_that_is_none_is_called_so_as_long_as_it_stands_there(tmp_p
 
         def told() -> int:
             said = dialog.findChildren(QLabel)
-            return sum(one.isVisible() for one in said if "no time" in one.text())
+            return sum(one.isVisible() for one in said if "a time is written" in one.text())
 
         assert told() == 0
         combo = editor(dialog, "Failed tasks")
