@@ -16,7 +16,7 @@ from engine.kinds.crawl.signed_out import is_signed_in
 from engine.kinds.spec import Tools
 from engine.model.addresses import Address, address_of
 from engine.model.errors import EngineError, InvalidArguments, PageError, Problem
-from engine.model.records import Unreadable
+from engine.model.records import TaskRecord, Unreadable
 from engine.pages.custom_fields import FieldRule, is_selector
 from engine.pages.fetch import Fetched, PageOptions
 from engine.profiles.profile import (
@@ -29,7 +29,7 @@ from engine.profiles.profile import (
     site_hosts,
 )
 from engine.profiles.profile_store import ProfileStore
-from engine.profiles.sign_in import SignIn
+from engine.profiles.sign_in import SignedOut, SignIn
 from engine.profiles.storage_state import State, host_of
 
 if TYPE_CHECKING:
@@ -278,6 +278,14 @@ class Profiles:
             return self._store.note_check(profile, now_ms, signed_in=signed_in)
 
         return await asyncio.to_thread(note)
+
+
+def signed_out_profile(record: TaskRecord) -> str | None:
+    """Return the profile of a task that ended because a site took it for signed out."""
+    name = record.args_summary.get("profile")
+    if record.error is None or record.error.code != SignedOut.code or not isinstance(name, str):
+        return None
+    return name
 
 
 def _addresses(site: str) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import EngineError, Problem
-from engine.model.records import Unreadable
+from engine.model.records import TaskRecord, Unreadable
 from engine.model.typed_address import complete
 from engine.profiles.profile import Profile, ProfileRequest, profile_name
 from engine.service.engine import Engine
-from engine.service.profiles import OpenSignIn
+from engine.service.profiles import OpenSignIn, signed_out_profile
 from engine.text import words
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
@@ -44,7 +44,7 @@ _LIST, _ACT, _SIGN_IN = "list the profiles", "change a profile", "sign in for a 
 
 
 class ProfileActions(QObject):
-    """The action that opens the profiles of one window."""
+    """The actions that open the profiles of one window, one of them for a signed-out task."""
 
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx.parent)
@@ -52,13 +52,32 @@ class ProfileActions(QObject):
         self._list: ProfilesDialog | None = None
         action = ctx.actions.add("profiles", self.tr("Pro&files…"), [], "agent")
         action.triggered.connect(lambda _=False: self.open())
+        again = ctx.actions.add("sign_in_again", self.tr("S&ign in again…"), [], "agent")
+        again.triggered.connect(lambda _=False: self._sign_in_again())
+        ctx.scope.changed.connect(self._allow)
+        self._allow()
 
-    def open(self) -> None:
-        """Open the list of profiles."""
+    def open(self, renewed: str | None = None) -> None:
+        """Open the list of profiles, and sign in again for the one of the name `renewed`."""
         if self._list is None:
-            self._list = ProfilesDialog(self._ctx.bridge, self._ctx.parent)
+            self._list = ProfilesDialog(self._ctx.bridge, self._ctx.parent, renewed)
             self._list.finished.connect(self._forget)
         self._list.open()
+
+    def _allow(self) -> None:
+        why_not = self.tr("Only a task whose profile is signed out needs it.")
+        self._ctx.actions.allow("sign_in_again", self._signed_out() is not None, why_not)
+
+    def _signed_out(self) -> str | None:
+        """Return the profile of the selected task, if the site took it for signed out."""
+        views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
+        record = views[0].entry if views else None
+        return signed_out_profile(record) if isinstance(record, TaskRecord) else None
+
+    def _sign_in_again(self) -> None:
+        name = self._signed_out()
+        if name is not None:
+            self.open(name)
 
     def _forget(self, _: int) -> None:
         self._list = None
@@ -70,9 +89,12 @@ class ProfilesDialog(InOrder, QDialog):
     While a person signs in, a banner has the way to end it; closing the list calls it off.
     """
 
-    def __init__(self, bridge: Bridge, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, bridge: Bridge, parent: QWidget | None = None, renewed: str | None = None
+    ) -> None:
         super().__init__(parent)
         self._bridge = bridge
+        self._renewed: str | None = None
         self._found: dict[str, Profile | Unreadable] = {}
         self._window: OpenSignIn | None = None
         self._busy = False
@@ -104,6 +126,7 @@ class ProfilesDialog(InOrder, QDialog):
         self._looking.timeout.connect(self.read)
         self._looking.start()
         self._show([])
+        self._renewed = renewed  # once the list is read
         self.read()
 
     def read(self) -> None:
@@ -170,6 +193,13 @@ class ProfilesDialog(InOrder, QDialog):
         self._found = {_name_of(one): one for one in found}
         self.list.show_rows({key: self._cells(one) for key, one in self._found.items()})
         self._allow()
+        name, self._renewed = self._renewed, None
+        if name is not None and self.list.choose(name):
+            self._renew()
+        elif name is not None:
+            title = self.tr("There is no profile “{0}” any more").format(display(name, CELL_CHARS))
+            text = self.tr("Make it again with “New…”, then resume the task.")
+            self.banner.tell(title, text, tone_name="warning")
 
     def _cells(self, one: Profile | Unreadable) -> tuple[str, ...]:
         if isinstance(one, Unreadable):

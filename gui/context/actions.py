@@ -49,6 +49,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         "hold",
         "schedules",
         "profiles",
+        "sign_in_again",
         "news",
         "doctor",
         "statistics",
@@ -64,7 +65,8 @@ TOOL_BAR_END = ("hold", "watch_page", "rescan", "settings", "sidebar", "details"
 PASSING = ("stop",)  # Only on the toolbar while they are enabled
 # The actions that a state of a task suggests, of which those of its state are shown.
 OVERVIEW = (
-    *("force_stop", "start_anyway", "stop", "resume", "resume_crawl", "replay", "retry_failed"),
+    *("force_stop", "start_anyway", "stop", "sign_in_again", "resume", "resume_crawl", "replay"),
+    "retry_failed",
     *("cancel", "notify_end", "open_result"),
 )
 ROW_MENU = (

@@ -45,6 +45,15 @@ class RecordList(QTreeWidget):
         item = self.currentItem()
         return None if item is None else str(item.data(0, _ID))
 
+    def choose(self, record_id: str) -> bool:
+        """Select a record; return whether it is there."""
+        for at in range(self.topLevelItemCount()):
+            item = self.topLevelItem(at)
+            if item is not None and item.data(0, _ID) == record_id:
+                self.setCurrentItem(item)
+                return True
+        return False
+
     def show_rows(self, rows: Mapping[str, Sequence[str]]) -> None:
         """Show these cells by id; the first row is selected where none was."""
         for at in reversed(range(self.topLevelItemCount())):

@@ -18,6 +18,7 @@ from gui.commands.profiles_dialog import ProfileForm, ProfilesDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import Question
+from tests.gui.result_ledgers import put_task
 from tests.gui.windows import appearing, dialog_by_act, dialog_of, opened, press
 from tests.support.far_limits import be_patient
 from tests.support.login_site import PASSWORD, USER, LoginSite
@@ -123,6 +124,38 @@ async def test_a_sign_in_that_is_called_off_closes_its_window_and_keeps_nothing(
         await until(lambda: not session.bridge.engine.instances.living())
         assert not dialog.stop.isVisible()
         assert not ProfileStore(home).has("shop")
+
+
+async def test_a_task_that_was_signed_out_offers_to_sign_in_again(
+    home: Path, screen: str, login_site: LoginSite
+) -> None:
+    """Also where its profile was deleted meanwhile, which is said."""
+    for number, (code, name) in enumerate([("signed_out", "shop"), ("dns", "shop")]):
+        error = {"code": code, "message": "x"}
+        asked = {"url": f"{login_site.url}/home", "profile": name}
+        put_task(home, number, status="FAILED", error=error, args_summary=asked)
+    for name in ("aside", "shop"):
+        kept(home, name, f"{login_site.url}/home")
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids([f"{1:016x}"])
+        button = window.details.overview.state_actions.buttons[window.acts["sign_in_again"]]
+        assert not button.isVisible()
+        window.table.select_ids([f"{0:016x}"])
+        assert button.isVisible()
+        with appearing(ProfilesDialog) as found:
+            button.click()
+            dialog = await found
+        await until(lambda: dialog.ready.isVisible())
+        assert dialog.list.chosen_id == "shop"
+        dialog.close()
+        await until(lambda: not session.bridge.engine.instances.living())
+        ProfileStore(home).remove("shop")
+        with appearing(ProfilesDialog) as found:
+            button.click()
+            dialog = await found
+        await until(lambda: "no profile “shop”" in dialog.banner.accessibleName())
+        dialog.close()
 
 
 async def test_a_profile_is_deleted_after_a_question(home: Path) -> None:
