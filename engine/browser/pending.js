@@ -504,9 +504,25 @@
   const roots = [];
   let shadowAt = -Infinity; // time of the last change in a shadow root
   const shadows = new MutationObserver(() => { shadowAt = now(); });
+  // A closed root hides its content from the page's other scripts, not from a reader. It is opened
+  // for the engine's own world, and looks closed in this one.
+  const closed = new WeakSet();
+  const isClosed = (root) => within(WeakSet, closed, "has", root);
+  const asOpen = ([init, ...more]) =>
+    (init?.mode === "closed" ? [{ __proto__: init, mode: "open" }, ...more] : [init, ...more]);
+  for (const [type, key, shown] of [
+    [Element, "shadowRoot", (root) => (isClosed(root) ? null : root)],
+    [ShadowRoot, "mode", (mode, root) => (isClosed(root) ? "closed" : mode)],
+  ]) {
+    const { get: read, ...rest } = Object.getOwnPropertyDescriptor(type.prototype, key);
+    const look = (target, self) => shown(apply(target, self, []), self);
+    Object.defineProperty(type.prototype, key, { ...rest, get: new Proxy(read, { apply: look }) });
+  }
   Element.prototype.attachShadow = new Proxy(Element.prototype.attachShadow, {
     apply(target, self, given) {
-      const root = apply(target, self, given);
+      const wanted = given.length ? asOpen(given) : given;
+      const root = apply(target, self, wanted);
+      if (wanted.length && wanted[0] !== given[0]) within(WeakSet, closed, "add", root);
       if (roots.length < MOST) {
         roots.push(new Weak(root));
         shadows.observe(root, { subtree: true, childList: true, characterData: true });

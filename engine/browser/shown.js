@@ -1,6 +1,6 @@
-// Documents as displayed: open shadow roots with their slotted content, and the documents of frames
-// that the page's own origin may read. Runs in an isolated world. Prototype methods are used,
-// because the fields of a form cannot shadow them.
+// Documents as displayed: shadow roots (`pending.js` opens closed ones) with their slotted content,
+// and the documents of frames that the page's own origin may read. Runs in an isolated world.
+// Prototype methods are used, because the fields of a form cannot shadow them.
 (() => {
   // A page may declare classes of these names.
   const { Node, Element, Document, DocumentFragment, Reflect, Set } = window;

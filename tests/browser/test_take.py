@@ -406,6 +406,25 @@ async def test_open_shadow_roots_are_extracted(browsing: Making, pages: Pages) -
     assert not page.truncated
 
 
+async def test_closed_shadow_roots_are_extracted_and_stay_closed_to_the_page(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = f"""<p>before</p>{CARD.replace("'open'", "'closed'")}<p id=log></p><script>
+    const card = document.querySelector('my-card'), div = document.createElement('div');
+    const init = Object.create({{ mode: 'closed' }}); // a dictionary reads inherited members
+    const root = div.attachShadow(init), own = Object.hasOwn(init, 'mode');
+    const said = [card.shadowRoot, root.mode, div.shadowRoot, root.host === div, own];
+    for (const wrong of [[], [{{}}], [null], [{{ mode: 'odd' }}]]) {{
+      try {{ document.body.attachShadow(...wrong); }} catch (error) {{ said.push(error.name); }}
+    }}
+    log.textContent = said.map(String).join(' ');</script>"""
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+    says = "null closed null true false" + " TypeError" * 4
+    assert page.text == f"before\n\nHello Name!\n\nof rest\n\ninside\n\n{says}"
+    assert page.links == [f"{pages.url}/in"]
+
+
 async def test_shadow_roots_read_like_plain_elements(browsing: Making, pages: Pages) -> None:
     for seed in range(30):
         body = random_page(seed).partition("<body>")[2].removesuffix("</body>")
