@@ -71,7 +71,7 @@ def _print_overview(found: Audit, *, as_json: bool) -> None:
         for one in found.reports:
             click.echo(f"{one.name}\t{one.total if one.applies else '-'}")
     else:
-        _print_table(("Report", "Rows", ""), (True, False, True), _overview(found))
+        print_table(("Report", "Rows", ""), (True, False, True), _overview(found))
     _print_notes(found)
 
 
@@ -92,12 +92,13 @@ def _print_report(report: Report) -> None:
     columns = REPORT_OF[report.name].columns
     titles = tuple(ENGLISH[f"audit.column.{column.name}"] for column in columns)
     at_left = tuple(not column.is_number for column in columns)
-    _print_table(titles, at_left, (tuple(map(_text, row)) for row in report.rows))
+    print_table(titles, at_left, (tuple(map(_text, row)) for row in report.rows))
 
 
-def _print_table(
+def print_table(
     titles: tuple[str, ...], at_left: tuple[bool, ...], rows: Iterator[tuple[str, ...]]
 ) -> None:
+    """Print rows of texts, which are shown as they are, below their titles."""
     from rich.console import Console  # a pipe gets no table
     from rich.table import Table
     from rich.text import Text

@@ -79,6 +79,7 @@ _OF_PARAM: Final[Mapping[str, tuple[_Store, ...]]] = {
     "task_id": (_TASKS,),
     "task_ids": (_TASKS,),
     "ledger_task_ids": (_TASKS,),
+    **dict.fromkeys(("before", "after"), (_TASKS,)),
     "contract_id": (_CONTRACTS,),
     "task_run_id": (_TASK_RUNS,),
     "schedule_id": (_SCHEDULES,),

@@ -105,6 +105,7 @@ VERBS: Final = {
         "goals",
         "Say what a repetitive task has to do, and record what it did.",
     ),
+    "diff": ("result_verbs", "diff", "Show what differs between two tasks of the same target."),
     "export": (
         "result_verbs",
         "export",

@@ -59,7 +59,7 @@ def _command(verb: Verb, output: str) -> click.Command:
 def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
-        name = "NAME" if param.name == "name" else "ID"
+        name = param.name.upper() if param.name in ("name", "before", "after") else "ID"
         nargs, shown = (-1, f"{name}...") if many else (1, name)
         return click.Argument(
             [param.name],

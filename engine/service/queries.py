@@ -26,6 +26,7 @@ from engine.model.records import (
     TASK_RUNS_FOLDER,
     EventSlice,
     History,
+    Status,
     TaskEvent,
     TaskId,
     TaskRecord,
@@ -235,6 +236,19 @@ class TaskQueries:
         kind = record.kind if isinstance(record, TaskRecord) else ""
         found = await self.ledger_id(task_id)
         return await asyncio.to_thread(lambda: Findings(self._context.ledger, found, kind).head())
+
+    async def loaded_all(self, task_id: str) -> bool:
+        """Return whether a task loaded all that it found, so that a missing page is a removed one.
+
+        Raises: as `head`.
+        """
+        entry = (await self.get(task_id)).entry
+        if not isinstance(entry, TaskRecord) or entry.status != Status.COMPLETED:
+            return False
+        head = await self.head(task_id)
+        summary = head.get("summary")
+        found = summary if isinstance(summary, dict) else head
+        return bool(found.get("stopped_by", "frontier") == "frontier")
 
     @routed()
     async def result(self, task_id: str) -> BinaryIO | None:

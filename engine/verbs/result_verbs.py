@@ -67,6 +67,10 @@ async def _audit(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.reading.audit(given["task_id"])
 
 
+async def _diff(engine: Engine, given: Mapping[str, Any]) -> Any:
+    return await engine.reading.differences(given["before"], given["after"], lambda _: None)
+
+
 async def prune(
     engine: Engine, given: Mapping[str, Any], stop: threading.Event | None = None
 ) -> Preview | Pruned:
@@ -124,6 +128,18 @@ VERBS: tuple[Verb, ...] = (
             ),
         ),
         _audit,
+        faces=("cli",),
+    ),
+    Verb(
+        "diff",
+        "Show what differs between two tasks of the same target.",
+        (
+            Param("before", "the earlier task's id: 16 hex digits", positional=True, required=True),
+            Param("after", "the later task's id", positional=True, required=True),
+            Param("text", "also the lines by which texts differ", "flag", default=False),
+            Param("check", "exit with 1 if anything differs", "flag", default=False),
+        ),
+        _diff,
         faces=("cli",),
     ),
     Verb(

@@ -37,7 +37,7 @@ from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.records import Status, TaskRecord, TaskView, Unreadable
+from engine.model.records import TaskRecord, TaskView
 from engine.model.status import moment
 from engine.results.file_reader import FileFacts
 from engine.results.units import Difference, Differences, Unit
@@ -46,7 +46,6 @@ from engine.text.messages import retold
 from engine.text.words import clock, count, status_word
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
-from gui.details.overview_sections import summary_of
 from gui.details.screenshots import PicturePane
 from gui.details.unit_bars import KindChips
 from gui.details.unit_columns import name_of
@@ -458,9 +457,8 @@ class Diff(ViewerTab):
         self.stop.show()
 
         async def compare(engine: Engine) -> Differences:
-            entry = (await engine.tasks.get(task_id)).entry
             found = await engine.reading.differences(other, task_id, self._read.emit)
-            self._reached_all = await _reached_all(engine, entry)
+            self._reached_all = await engine.tasks.loaded_all(task_id)
             return found
 
         self.desk.bridge.ask(compare, self._show, self._show_error, name=self._name)
@@ -519,14 +517,6 @@ class Diff(ViewerTab):
     def _show_error(self, error: EngineError) -> None:
         self.stop.hide()
         self.state.show_text(language.sentence(error))
-
-
-async def _reached_all(engine: Engine, entry: TaskRecord | Unreadable) -> bool:
-    """Return whether the run loaded what it found, so that a missing page is a removed one."""
-    if not isinstance(entry, TaskRecord) or entry.status != Status.COMPLETED:
-        return False
-    summary = await summary_of(engine, entry)
-    return bool(summary.get("stopped_by", "frontier") == "frontier")
 
 
 MOST_OF_LINE = 2_000

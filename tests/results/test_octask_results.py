@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -295,6 +296,49 @@ def test_a_check_of_a_crawl_that_did_not_complete_fails(home, crawled) -> None:
     done = octask(home, "audit", crawled(page(1), status=Status.FAILED), "broken_links", "--check")
     assert done.returncode == 1
     assert "has not ended COMPLETED" in done.stderr
+
+
+def two_runs(crawled: Any, **more: Any) -> tuple[str, str]:
+    """Page 1 stays, 2 says something else, 3 goes and 4 comes."""
+    before = [page(1), page(2, content="same\nold", title="\x1b[31mTwo"), page(3)]
+    after = [page(1), page(2, content="same\nnew", title="\x1b[31mTwo"), page(4, status=404)]
+    return crawled(*before), crawled(*after, **more)
+
+
+def test_two_runs_are_compared_item_by_item(home, crawled) -> None:
+    before, after = two_runs(crawled)
+    done = octask(home, "diff", before[:8], after)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [row[:2] for row in rows] == [
+        ["changed", "http://site.test/2"],
+        ["added", "http://site.test/4"],
+        ["removed", "http://site.test/3"],
+    ]
+    assert rows[0][3] == f"{rows[0][2]} (other text)"
+    assert (rows[1][2], rows[1][3].split()[0]) == ("", "404")
+    assert "\x1b" not in done.stdout
+    assert (done.returncode, done.stderr) == (0, "1 added, 1 removed, 1 changed, 1 the same.\n")
+    done = octask(home, "diff", before, after, "--text")
+    assert done.stdout.splitlines()[1:5] == ["  @@", "   same", "  -old", "  +new"]
+    told = json.loads(octask(home, "diff", before, after, "--text", "--json").stdout)
+    assert (told["before"], told["after"], told["loaded_all"]) == (before, after, True)
+    assert [told[name] for name in ("added", "removed", "changed", "same")] == [1, 1, 1, 1]
+    assert told["differences"][0]["text"] == ["@@", " same", "-old", "+new"]
+
+
+def test_a_comparison_tells_scripts_by_its_exit_code(home, crawled) -> None:
+    before, after = two_runs(crawled)
+    assert octask(home, "diff", before, after, "--check").returncode == 1
+    assert octask(home, "diff", before, before, "--check").returncode == 0
+    done = octask(home, "diff", before, "f" * 16, "--check")
+    assert done.returncode == 4
+    assert "f" * 16 in done.stderr
+
+
+def test_a_comparison_says_that_a_run_did_not_load_all_pages(home, crawled) -> None:
+    for more in ({"status": Status.FAILED}, {"head": {"summary": {"stopped_by": "max_pages"}}}):
+        done = octask(home, "diff", *two_runs(crawled, **more))
+        assert "did not load all pages: a removed one may still exist." in done.stderr
 
 
 def test_what_is_no_crawl_has_no_audit(home, crawled) -> None:
