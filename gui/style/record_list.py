@@ -5,17 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
+from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, Qt, QTimer
 from PySide6.QtWidgets import QHeaderView, QTreeView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from engine.model.display import display
 from gui.style.editors import Roomy
-from gui.style.tables import ALIGNMENT, DISPLAY, ROOT, TOOL_TIP, AnyIndex
+from gui.style.tables import ALIGNMENT, DISPLAY, LEAST_CHARS, PAD, ROOT, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip
 
 CELL_CHARS: Final = 120
 _ID: Final = int(Qt.ItemDataRole.UserRole)
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class _LeastRoom(QObject):
+    """Keeps the column readable that takes the room that is left.
+
+    Where none is left, as with large letters, the list scrolls sideways.
+    """
+
+    def __init__(self, view: QTreeView, column: int) -> None:
+        super().__init__(view)
+        self._view, self._column = view, column
+        self._soon = QTimer(self, singleShot=True, interval=0)  # a header is not changed midway
+        self._soon.timeout.connect(self._share)
+        view.header().sectionResized.connect(self._note)
+        view.viewport().installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._soon.start()
+        return False
+
+    def _note(self, column: int, *_: int) -> None:
+        if column != self._column:
+            self._soon.start()
+
+    def _share(self) -> None:
+        view, at, header = self._view, self._column, self._view.header()
+        most = LEAST_CHARS * view.fontMetrics().averageCharWidth() + PAD
+        least = min(most, max(view.sizeHintForColumn(at), header.sectionSizeHint(at)))
+        left = view.viewport().width() - (header.length() - header.sectionSize(at))
+        modes = QHeaderView.ResizeMode
+        header.setSectionResizeMode(at, modes.Stretch if left >= least else modes.Fixed)
+        if left < least:
+            header.resizeSection(at, least)
 
 
 class RecordList(QTreeWidget):
@@ -38,6 +72,7 @@ class RecordList(QTreeWidget):
         for column in range(self.columnCount()):
             fits = modes.Stretch if column == stretched else modes.ResizeToContents
             header.setSectionResizeMode(column, fits)
+        _LeastRoom(self, stretched)
 
     @property
     def chosen_id(self) -> str | None:
@@ -188,6 +223,7 @@ class SortableList(QTreeView):
         for column in range(len(heads)):
             fits = modes.Stretch if column == stretched else modes.ResizeToContents
             header.setSectionResizeMode(column, fits)
+        _LeastRoom(self, stretched)
         self.setSortingEnabled(True)
         self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
 
