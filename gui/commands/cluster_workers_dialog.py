@@ -58,22 +58,33 @@ class ClusterWorkersDialog(InOrder, QDialog):
         self._readers = self._make_readers()
         self.summary = plain_label("", self, tone="muted", wrap=True)
         self.list = self._make_list()
+        self.why = plain_label("", self, tone="warning", wrap=True)
+        self._workers: dict[str, WorkerView] = {}
+        self.list.selectionModel().currentChanged.connect(lambda *_: self._show_why())
         close = QPushButton(self.tr("Close"), self)
         close.setMinimumSize(BUTTON)
         close.setAutoDefault(False)
         close.clicked.connect(self.close)
         row = arrange(QHBoxLayout(), 1, close)
-        parts = (self.summary, (self.list, 1), row)
+        parts = (self.summary, (self.list, 1), self.why, row)
         arrange(QVBoxLayout(self), *parts, margins=(16, 14, 16, 14), spacing=10)
         bridge.workers.connect(self.show_workers)
         self.show_workers(bridge.cluster_workers)
 
     def show_workers(self, workers: Sequence[WorkerView] | None) -> None:
         """Show these workers; None: no task uses a cluster."""
-        rows = {f"{one.cluster} {one.address}": partial(self._cell, one) for one in workers or ()}
-        self.list.show_cells(rows)
+        self._workers = {f"{one.cluster} {one.address}": one for one in workers or ()}
+        self.list.show_cells({key: partial(self._cell, one) for key, one in self._workers.items()})
         self.list.setVisible(bool(workers))
         self.summary.show_text(self._summary(workers))
+        self._show_why()
+
+    def _show_why(self) -> None:
+        """Show the whole state of the selected worker: its column has no room for a reason."""
+        one = self._workers.get(self.list.chosen_id or "")
+        why = self._state(one).text if one is not None and one.reason else ""
+        self.why.show_text(why)
+        self.why.setVisible(bool(why))
 
     def _make_list(self) -> SortableList:
         tr = self.tr

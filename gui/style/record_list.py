@@ -227,6 +227,12 @@ class SortableList(QTreeView):
         self.setSortingEnabled(True)
         self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
 
+    @property
+    def chosen_id(self) -> str | None:
+        """The id of the selected record."""
+        index = self.currentIndex()
+        return self.cells.rows[index.row()][0] if index.isValid() else None
+
     def show_cells(self, rows: Mapping[str, ReadCell]) -> None:
         """Show these cells by id; the first row is selected where none was."""
         self.cells.show_cells(rows)

@@ -125,6 +125,22 @@ async def test_states_are_told_in_words(tmp_path: Path) -> None:
         dialog.close()
 
 
+async def test_the_whole_reason_of_the_selected_worker_is_shown(tmp_path: Path) -> None:
+    reason = "it is no worker of this program: start it with octask worker"
+    async with opened(tmp_path / "home") as session:
+        dialog = await list_of(session)
+        lame = worker("b", state="unusable", reason=reason, back_s=29.2)
+        dialog.show_workers([worker("a", state="ready"), lame])
+        assert not dialog.why.isVisible()
+        dialog.list.setCurrentIndex(dialog.list.cells.index(1, 0))
+        assert dialog.why.text() == f"Cannot be used: {reason} · tried again in 30 s"
+        assert dialog.why.isVisible()
+        dialog.show_workers([worker("a", state="ready"), worker("b", state="ready")])
+        assert not dialog.why.isVisible()
+        dialog.show_workers(None)
+        dialog.close()
+
+
 def test_the_status_bar_counts_those_that_are_lost_or_not_usable(qapp: object) -> None:
     bar = StatusBar()
     bar.show_workers([worker("a", state="ready"), worker("b", state="ready")])
