@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, QStringListModel, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.errors import Problem
@@ -210,9 +210,14 @@ class _OfferAll(QObject):
             if event.key() == Qt.Key.Key_Down:
                 self._offer()
                 return True
-        elif event.type() == QEvent.Type.MouseButtonRelease and not self._editor.text():
+        elif isinstance(event, QMouseEvent) and self._asks(event):
             self._offer()
         return False
+
+    def _asks(self, event: QMouseEvent) -> bool:
+        """Whether this is a click into the empty field; other buttons open a menu, or paste."""
+        is_click = event.type() == QEvent.Type.MouseButtonRelease
+        return is_click and event.button() == Qt.MouseButton.LeftButton and not self._editor.text()
 
     def _offer(self) -> None:
         completer = self._editor.completer()

@@ -241,3 +241,6 @@ async def test_a_token_in_the_address_of_a_profile_is_not_shown(
         told = [label.text() for label in dialog.findChildren(QLabel)]
         assert "access_token=[redacted]" in said
         assert not [text for text in told if "s3Tk9wQz71LmX0" in text]
+        for other in (Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton):
+            QTest.mouseClick(editor, other)  # which open a menu, or paste
+            assert not popup.isVisible()
