@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import EngineError, Problem
-from engine.model.records import TaskRecord, Unreadable
+from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.typed_address import complete
 from engine.profiles.profile import Profile, ProfileRequest, profile_name
+from engine.schedules.schedule_words import name_words
 from engine.service.engine import Engine
 from engine.service.profiles import OpenSignIn, signed_out_profile
 from engine.text import words
@@ -40,7 +41,9 @@ SIZE: Final = QSize(860, 400)
 FORM_WIDTH: Final = 480
 LOOK_MS: Final = 3_000  # tasks and other programs change profiles, too
 LINES_HEIGHT: Final = 64
+MOST_USERS: Final = 3  # schedules and tasks that are named before a profile is deleted
 _LIST, _ACT, _SIGN_IN = "list the profiles", "change a profile", "sign in for a profile"
+_USERS: Final = "look who uses the profiles"
 
 
 class ProfileActions(QObject):
@@ -60,7 +63,9 @@ class ProfileActions(QObject):
     def open(self, renewed: str | None = None) -> None:
         """Open the list of profiles, and sign in again for the one of the name `renewed`."""
         if self._list is None:
-            self._list = ProfilesDialog(self._ctx.bridge, self._ctx.parent, renewed)
+            self._list = ProfilesDialog(
+                self._ctx.bridge, self._ctx.model.running_views, self._ctx.parent, renewed
+            )
             self._list.finished.connect(self._forget)
         self._list.open()
 
@@ -90,12 +95,17 @@ class ProfilesDialog(InOrder, QDialog):
     """
 
     def __init__(
-        self, bridge: Bridge, parent: QWidget | None = None, renewed: str | None = None
+        self,
+        bridge: Bridge,
+        running: Callable[[], Iterable[TaskView]],
+        parent: QWidget | None = None,
+        renewed: str | None = None,
     ) -> None:
         super().__init__(parent)
-        self._bridge = bridge
+        self._bridge, self._running = bridge, running
         self._renewed: str | None = None
         self._found: dict[str, Profile | Unreadable] = {}
+        self.schedules: Mapping[str, Sequence[str]] = {}  # names, by the profile that they use
         self._window: OpenSignIn | None = None
         self._busy = False
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -136,6 +146,11 @@ class ProfilesDialog(InOrder, QDialog):
             return await engine.profiles.all()
 
         self._bridge.ask(work, self._show, self._show_error, name=_LIST)
+        # Apart from the list, which needs no ledger: without one, nothing is known to use them.
+        self._bridge.ask(_schedules, self._note_schedules, lambda _: None, name=_USERS)
+
+    def _note_schedules(self, found: Mapping[str, Sequence[str]]) -> None:
+        self.schedules = found
 
     @property
     def chosen(self) -> Profile | None:
@@ -145,7 +160,7 @@ class ProfilesDialog(InOrder, QDialog):
 
     def _end_all(self, _: int) -> None:
         """Call off what is going on: nobody would see its end."""
-        for name in (_SIGN_IN, _ACT, _LIST):
+        for name in (_SIGN_IN, _ACT, _LIST, _USERS):
             self._bridge.call_off(name)
 
     def _make_list(self) -> RecordList:
@@ -350,12 +365,41 @@ class ProfilesDialog(InOrder, QDialog):
         question.add_text(
             self.tr("Its cookies are deleted. Tasks that use it cannot be started again.")
         )
+        if schedules := self.schedules.get(name):
+            text = self.tr("Schedules that use it, and cannot start without it: {0}")
+            question.add_text(text.format(self._listed(schedules)))
+        if tasks := [words.task_name(one) for one in self._running() if _profile(one) == name]:
+            text = self.tr("Tasks that use it now: {0}")
+            question.add_text(text.format(self._listed(tasks)))
         question.add_button("delete", self.tr("Delete"), destroys=True)
         question.add_button("keep", self.tr("Keep it"), default=True)
         question.open_for(delete=lambda: self._act(lambda engine: engine.profiles.remove(name)))
 
+    def _listed(self, names: Sequence[str]) -> str:
+        shown = ", ".join(display(one, CELL_CHARS) for one in names[:MOST_USERS])
+        more = len(names) - MOST_USERS
+        return shown if more <= 0 else f"{shown} {self.tr('…and {0} more').format(more)}"
+
     def _show_error(self, error: EngineError) -> None:
         self.banner.tell(language.title(error), language.told(error), tone_name="bad")
+
+
+async def _schedules(engine: Engine) -> Mapping[str, Sequence[str]]:
+    """Return the names of schedules by the profile that they use."""
+    found: dict[str, list[str]] = {}
+    for one in await engine.schedules.all():
+        if isinstance(one, Unreadable):
+            continue
+        args = one.schedule.request.document.get("args")
+        profile = args.get("profile") if isinstance(args, Mapping) else None
+        if isinstance(profile, str):
+            found.setdefault(profile, []).append(name_words(one.schedule))
+    return found
+
+
+def _profile(view: TaskView) -> object:
+    entry = view.entry
+    return entry.args_summary.get("profile") if isinstance(entry, TaskRecord) else None
 
 
 class ProfileForm(InOrder, QDialog):

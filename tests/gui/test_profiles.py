@@ -14,11 +14,13 @@ from PySide6.QtWidgets import QLabel, QLineEdit
 
 from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileStore
+from engine.service.rerun import Asked
 from gui.commands.profiles_dialog import ProfileForm, ProfilesDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import Question
 from tests.gui.result_ledgers import put_task
+from tests.gui.task_views import a_view
 from tests.gui.windows import appearing, dialog_by_act, dialog_of, opened, press
 from tests.support.far_limits import be_patient
 from tests.support.login_site import PASSWORD, USER, LoginSite
@@ -172,6 +174,29 @@ async def test_a_profile_is_deleted_after_a_question(home: Path) -> None:
         assert not ProfileStore(home).has("shop")
 
 
+async def test_who_uses_a_profile_is_told_before_it_is_deleted(home: Path) -> None:
+    kept(home)
+    kept(home, "bank")
+    async with opened(home) as session:
+        for name, profile in (("Offers", "shop"), ("<b>Prices</b>", "shop"), ("Rates", "bank")):
+            asked = Asked("crawl", {"url": "http://127.0.0.1:1/", "profile": profile}, name)
+            await session.bridge.engine.schedules.add(asked, {"every_minutes": 60})
+        args = {"url": "http://127.0.0.1:1/", "profile": "shop"}
+        tasks = [a_view(1, "RUNNING", name="Now", args=args), a_view(2, "RUNNING", name="Other")]
+        session.window.model.put_many(tasks)
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        await until(lambda: dialog.schedules)
+        dialog.list.setCurrentIndex(dialog.list.model().index(1, 0))
+        with appearing(Question) as asking:
+            press(dialog, "&Delete…")
+            question = await asking
+        told = [one.text() for one in question.findChildren(QLabel)]
+        assert any(text.endswith("without it: Offers, <b>Prices</b>") for text in told)
+        assert "Tasks that use it now: Now" in told
+        press(question, "Keep it")
+        dialog.close()
+
+
 async def test_a_mistake_keeps_the_form(home: Path) -> None:
     kept(home)
     async with opened(home) as session:
@@ -222,6 +247,9 @@ async def test_the_start_dialog_offers_the_profiles(home: Path) -> None:
         QTest.mouseClick(editor, Qt.MouseButton.LeftButton)
         await until(popup.isVisible)
         popup.hide()
+        for other in (Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton):
+            QTest.mouseClick(editor, other)  # which open a menu, or paste
+            assert not popup.isVisible()
         dialog.form["url"].value = "https://example.com/"
         dialog.form["profile"].value = "bank"
         assert dialog.tabs.asked is not None
@@ -241,6 +269,3 @@ async def test_a_token_in_the_address_of_a_profile_is_not_shown(
         told = [label.text() for label in dialog.findChildren(QLabel)]
         assert "access_token=[redacted]" in said
         assert not [text for text in told if "s3Tk9wQz71LmX0" in text]
-        for other in (Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton):
-            QTest.mouseClick(editor, other)  # which open a menu, or paste
-            assert not popup.isVisible()
