@@ -257,6 +257,7 @@ class Schedules:
     async def remove(self, schedule_id: str) -> None:
         """Delete a schedule; its tasks stay, and one that runs goes on."""
         await asyncio.to_thread(self._store.remove, schedule_id)
+        self._wake.set()  # it is not stuck any more
 
     async def run_now(self, schedule_id: str) -> TaskRecord:
         """Start a run at once, also of a paused schedule; the next occurrence stays due.

@@ -219,6 +219,32 @@ async def test_a_due_run_that_cannot_start_is_told_in_the_window_and_in_its_row(
         await until(window.banner.isHidden, session.bridge.health)
 
 
+async def test_a_schedule_that_is_deleted_is_not_told_of_any_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.service import schedules as looking
+    from engine.service.rerun import Asked
+    from tests.schedules.test_schedules_command import set_back
+
+    cookie = {"name": "sid", "value": "x1", "domain": "127.0.0.1", "path": "/", "expires": -1}
+    url, hosts = "http://127.0.0.1:1/", ("127.0.0.1",)
+    made = Profile(name="shop", url=url, sites=hosts, created_at=1, signed_in_at=1)
+    ProfileStore(home).save(made, {"cookies": [cookie], "origins": []})
+    monkeypatch.setattr(looking, "LOOK_S", 3_600.0)  # only a change wakes it
+    async with opened(home) as session:
+        schedules, window = session.bridge.engine.schedules, session.window
+        asked = Asked("crawl", {"url": url, "profile": "shop"}, "Due")
+        added = await schedules.add(asked, {"every_minutes": 60})
+        schedule_id = added.schedule.schedule_id
+        ProfileStore(home).remove("shop")
+        await asyncio.to_thread(set_back, home, schedule_id)
+        await schedules.change(schedule_id, name="Shop")
+        await until(lambda: "scheduled run" in window.banner.title, session.bridge.health)
+        await schedules.remove(schedule_id)
+        async with asyncio.timeout(30):
+            await until(window.banner.isHidden, session.bridge.health)
+
+
 async def told_by(dialog: SchedulesDialog, words: str) -> None:
     async with asyncio.timeout(60):
         while words not in dialog.empty.text():
