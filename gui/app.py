@@ -186,11 +186,12 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
     except NoScreen as error:
         instance.release()
         return _refuse(error)
-    crashed = has_crashed(memory)
+    crashed, is_further = has_crashed(memory), options.new_window
     while True:
         door = WindowOpening.on(settings, memory, preferences, alarm)
-        if options.new_window:
+        if is_further:  # once: a window that is opened again, as for a language, stays in its place
             door.window.step_aside()
+            is_further = False
         looks = partial(_settle_looks, app, door.window, memory, preferences, options.language)
         door.when_imported(looks)
         folder = await _one_window(app, door, instance, wish, crashed)

@@ -7,11 +7,15 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 
-from engine.model.config import VERSION
+from engine.model.config import VERSION, Settings
 from gui.context.preferences import Memory
+from gui.desktop.launch_request import Wish
 from gui.window.main_window import FIRST_SIZE, TITLE_HEIGHT, MainWindow, first_size, place_aside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,6 +90,33 @@ def test_a_further_window_hides_no_other() -> None:
     room = QRect(0, 24, 1920, 1040)
     assert place_aside(QRect(100, 100, 1180, 760), room) == QPoint(132, 132)
     assert place_aside(QRect(740, 100, 1180, 760), room) == room.topLeft()
+
+
+async def test_only_the_first_of_its_windows_steps_aside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from gui import app
+
+    # Opened again twice, as for another language.
+    aside, folders = list[int](), [tmp_path / "b", tmp_path, None]
+    window = SimpleNamespace(step_aside=lambda: aside.append(len(folders)))
+    door = SimpleNamespace(window=window, broken=False, when_imported=lambda _: None)
+
+    async def one_window(*_: object, **__: object) -> Path | None:
+        return folders.pop(0)
+
+    monkeypatch.setattr(app.WindowOpening, "on", lambda *_: door)
+    monkeypatch.setattr(app, "_one_window", one_window)
+    alarm = SimpleNamespace(install=lambda: None, watch_loop=lambda _: None)
+    monkeypatch.setattr(app, "CrashHandler", lambda: alarm)
+    monkeypatch.setattr(app, "dress_first", lambda *_: None)
+    monkeypatch.setattr(app, "check_screen", lambda *_: None)
+    hints = SimpleNamespace(colorSchemeChanged=SimpleNamespace(connect=lambda _: None))
+    opener: Any = SimpleNamespace(styleHints=lambda: hints, platformName=lambda: "offscreen")
+    options = app._parse(["--new-window"])
+    options.screens = ()
+    assert await app._windows(opener, Settings.at(home=tmp_path), Wish(), options) == 0
+    assert aside == [3]
 
 
 def test_a_window_without_a_saved_place_is_placed_by_the_desktop(
