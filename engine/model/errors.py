@@ -479,11 +479,11 @@ class BrowserNotOffered(BrowserDownloadFailed):
 
 
 class BrowserLibrariesMissing(BrowserFailed):
-    """The downloaded browser needs libraries that this system lacks."""
+    """The browser needs libraries that this system lacks."""
 
     code = "browser_libraries_missing"
     title = "System libraries are missing"
-    sentence = "Chromium was downloaded but does not start without these libraries: {libraries}."
+    sentence = "Chromium does not start without these libraries: {libraries}."
     advice_text = (
         "Install these libraries with the package manager, then try again: the download is kept. "
         "A Chromium of the distribution brings them with it."

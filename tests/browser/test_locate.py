@@ -119,6 +119,15 @@ def test_a_silent_version_query_has_a_limit(bare: Path, monkeypatch: pytest.Monk
 
 
 @posix
+def test_a_version_is_not_taken_from_the_other_lines_of_a_wrapper(tmp_path: Path) -> None:
+    path = tmp_path / "chromium"
+    lines = ("Gtk-Message: 12:00:01.123: no module", "Chromium 131.0.6778.108 snap")
+    path.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+    path.chmod(0o755)
+    assert locate.version_of(str(path)) == "131.0.6778.108"
+
+
+@posix
 def test_of_two_versions_that_an_update_leaves_on_windows_the_newer_one_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ _WINDOWS = (
     ("Chromium", "Chromium/Application/chrome.exe"),
 )
 _VERSION = re.compile(r"\d+(?:\.\d+){1,3}", re.ASCII)
+_WHOLE_VERSION = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)  # that of every Chromium
 # Playwright writes this file into the folder of a browser when its last file is there.
 COMPLETE = "INSTALLATION_COMPLETE"
 
@@ -240,7 +241,8 @@ def version_of(path: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    match = _VERSION.search(done.stdout.decode("utf-8", "replace"))
+    said = done.stdout.decode("utf-8", "replace")
+    match = _WHOLE_VERSION.search(said) or _VERSION.search(said)
     return match.group() if match else ""
 
 
