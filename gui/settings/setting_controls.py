@@ -127,12 +127,14 @@ class BrowserTest(Part):
 
         async def look(engine: Engine) -> Finding:
             from engine.browser.chromium.browser_download import start_once
+            from engine.browser.chromium.locate import locate
             from engine.doctor import browser
 
             asked = replace(engine.settings, browser_path=chosen)
             found = (await asyncio.to_thread(browser, asked))[0]
             if chosen is not None and found.state == "ok":
-                await asyncio.to_thread(start_once, chosen)  # it may be no browser at all
+                program = await asyncio.to_thread(locate, chosen)  # `chosen` may begin with ~
+                await asyncio.to_thread(start_once, program.path)  # it may be no browser at all
             return found
 
         def show(found: Finding) -> None:

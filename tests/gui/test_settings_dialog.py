@@ -284,6 +284,23 @@ async def test_a_program_that_is_no_browser_fails_its_test(tmp_path: Path) -> No
         part.deleteLater()
 
 
+async def test_a_browser_below_the_home_passes_its_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\necho Chromium 131.0.6778.204\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with opened(tmp_path / "home") as session:
+        session.window.desk.preferences.set("browser.path", "~/chromium")
+        part = BrowserTest(session.window.context)
+        press(part, "Test the browser")
+        while part.said.text() in ("", "Looking…"):
+            await asyncio.sleep(0.01)
+        assert part.said.text() == f"chromium 131.0.6778.204 ({program})"
+        part.deleteLater()
+
+
 async def test_the_result_of_a_browser_test_goes_with_the_browser_that_it_tested(
     tmp_path: Path,
 ) -> None:
