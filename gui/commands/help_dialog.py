@@ -329,7 +329,7 @@ class About(Question):
         if build_info().offers_updates:
             check = CheckNow(bridge, self)
             self.body.addWidget(check)
-            check.changed.connect(self._fit_height)
+            check.changed.connect(self.fit_height)
             self.finished.connect(lambda _: check.stop())
         licenses = QPushButton(self.tr("Licenses…"), self)
         licenses.setAutoDefault(False)

@@ -214,7 +214,7 @@ class SaveView(Question):
         label = plain_label(self.tr("&Name"), self)
         label.setBuddy(self.name)
         self.layout_too = QCheckBox(self.tr("With its &order and columns"), self)
-        self._note = plain_label("", self, tone="muted")
+        self._note = plain_label("", self, tone="muted", wrap=True)
         form = arrange(QVBoxLayout(), label, self.name, self._note, self.layout_too, spacing=4)
         self.body.addLayout(form)
 
@@ -238,6 +238,8 @@ class SaveView(Question):
         elif any(own_key(view.name) == key for view in system_views()):
             note = self.tr("A view of the program has this name, too; both are listed.")
         self._note.show_text(note if named else "")
+        if self.isVisible():
+            self.fit_height()
 
 
 class RenameView(SaveView):

@@ -106,7 +106,7 @@ class Question(InOrder, QDialog):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._stack_buttons()
-        self._fit_height()
+        self.fit_height()
 
     def _stack_buttons(self) -> None:
         """Arrange the buttons in a row, or in a column on a narrow screen."""
@@ -121,10 +121,13 @@ class Question(InOrder, QDialog):
             self._row.setDirection(way)
             self.adjustSize()
 
-    def _fit_height(self) -> None:
+    def fit_height(self) -> None:
         """Fit the height to the wrapped text: Qt assumes narrower lines and leaves a gap."""
         layout = self.layout()
-        if layout is not None and layout.hasHeightForWidth():
+        if layout is None:
+            return
+        layout.activate()  # it knows a text that has just changed only then
+        if layout.hasHeightForWidth():
             self.resize(self.width(), layout.totalHeightForWidth(self.width()))
 
     def when_answered(self, act: Callable[[str], object]) -> None:

@@ -18,6 +18,7 @@ from engine.service.router.ledger_paths import Beside
 from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
 from gui.filters.filter_bar import FilterBox, FilterHelp
 from gui.filters.views_menu import SavedView, SaveView, Views, own_key
+from gui.style.theme import choose_size
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
 from tests.gui.task_views import a_view
@@ -370,6 +371,27 @@ async def test_the_name_of_a_view_of_the_program_is_called_taken(tasks: Path) ->
         assert "A view of the program has this name" in dialog._note.text()
         QTest.keyClicks(dialog.name, " 2")
         assert not dialog._note.text()
+
+
+async def test_the_note_below_the_name_of_a_view_is_never_cut(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        choose_size(200)
+        try:
+            session.window.acts["save_view"].trigger()
+            dialog = session.window.findChildren(SaveView)[-1]
+            QTest.keyClicks(dialog.name, "failed, last day")
+            async with asyncio.timeout(20):
+                while not has_room(dialog._note):
+                    await asyncio.sleep(0.02)
+            assert dialog.rect().contains(dialog.save_button.geometry())
+        finally:
+            choose_size(100)
+
+
+def has_room(note: QLabel) -> bool:
+    wraps = Qt.TextFlag.TextWordWrap if note.wordWrap() else Qt.TextFlag.TextSingleLine
+    words = note.fontMetrics().boundingRect(note.contentsRect(), wraps, note.text())
+    return note.height() >= words.height() and note.width() >= words.width()
 
 
 async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
