@@ -21,6 +21,7 @@ from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.ledger.wait import wait_terminal
 from engine.ledger.watch import Watch
 from engine.model.errors import EngineError, ResultMissing
+from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import SIGN, plain_id
 from engine.model.records import (
     TASK_RUNS_FOLDER,
@@ -238,11 +239,15 @@ class TaskQueries:
         return await asyncio.to_thread(lambda: Findings(self._context.ledger, found, kind).head())
 
     async def loaded_all(self, task_id: str) -> bool:
-        """Return whether a task loaded all that it found, so that a missing page is a removed one.
+        """Return whether a crawl loaded all that it found, so that a missing page is a removed one.
+
+        Other kinds have no pages to load: how they ended says nothing of that.
 
         Raises: as `head`.
         """
         entry = (await self.get(task_id)).entry
+        if isinstance(entry, TaskRecord) and not traits_of(entry.kind).crawls:
+            return True
         if not isinstance(entry, TaskRecord) or entry.status != Status.COMPLETED:
             return False
         head = await self.head(task_id)

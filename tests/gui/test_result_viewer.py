@@ -175,6 +175,20 @@ async def test_a_run_that_stopped_early_does_not_call_what_it_did_not_load_remov
         assert ("may still exist" in viewer.diff.state.text()) is (stopped_by == "max_pages")
 
 
+async def test_of_a_recording_the_diff_tells_of_no_pages(home: Path) -> None:
+    for number, rows in ((1, [page(0)]), (2, [page(0), page(1)])):
+        folder = put_task(home, number, kind="recording")
+        put_pages(folder, *rows)
+        told = {"url": "http://site.test/", "stopped_by": "closed", "actions": rows}
+        (folder / "result.json").write_text(json.dumps(told))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        await settled(lambda: viewer.diff.model.rowCount() == 1)
+        assert "are the same" in viewer.diff.state.text()
+        assert "pages" not in viewer.diff.state.text()
+
+
 async def test_the_lines_by_which_a_page_differs_stand_below_the_list(home: Path) -> None:
     texts = ["one\ntwo\nthree\n", "one\n<b>2</b>\nthree\n"]
     put_pages(put_task(home, 1), page(0, content=texts[1]), page(1), page(3))
