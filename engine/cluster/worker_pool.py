@@ -64,6 +64,7 @@ NO_WORKER: Final = (
 )
 _MOST_LIST_BYTES: Final = 16 * 1024 * 1024
 _MOST_HELLO_BYTES: Final = 4_096
+_MOST_ASKED: Final = 100  # workers at once: each takes one of the files of this process
 _MOST_BYTES: Final = MOST_REPLY_BYTES + 64  # of the message with a reply
 
 Tell = Callable[..., Awaitable[None]]
@@ -571,7 +572,13 @@ async def workers_of(
         if wire is not None:
             wire.abort()
     asked = list(listed.items())[:MOST_WORKERS]
-    reasons = await asyncio.gather(*(_why_unusable(one, tls, limit_s) for one, _ in asked))
+    turns = asyncio.Semaphore(_MOST_ASKED)
+
+    async def why(one: str) -> str:
+        async with turns:
+            return await _why_unusable(one, tls, limit_s)
+
+    reasons = await asyncio.gather(*(why(one) for one, _ in asked))
     named = ((entry.name, reason) for (_, entry), reason in zip(asked, reasons, strict=True))
     return ClusterLook(len(listed), tuple((name, reason) for name, reason in named if reason))
 

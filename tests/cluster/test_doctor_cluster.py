@@ -6,13 +6,17 @@ import asyncio
 import importlib
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from engine import doctor
+from engine.cluster import worker_pool
 from engine.cluster.cluster_address import ClusterUnreachable, cluster_address
 from engine.cluster.page_records import HELLO, PROTOCOL, Hello, packed
+from engine.cluster.pool_worker import Listed
+from engine.cluster.wire import Wire
 from engine.cluster.worker_pool import workers_of
 from engine.doctor import Finding
 from engine.model.config import Settings
@@ -100,6 +104,31 @@ async def test_what_is_no_address_and_what_does_not_answer_are_problems(tmp_path
         "problem",
         f"The cluster tcp://127.0.0.1:{port} cannot be reached: connection refused.",
     )
+
+
+async def test_many_workers_are_asked_with_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_now, most = 0, 0
+
+    async def ask(address: str, *_: object) -> str:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        await asyncio.sleep(0)
+        open_now -= 1
+        return "a reason" if address.endswith(":299") else ""
+
+    async def listed(_: object) -> dict[str, Listed]:
+        return {f"tcp://a:{one}": Listed(f"w{one}", None, None) for one in range(1, 301)}
+
+    async def connected(*_: object) -> Any:
+        return SimpleNamespace(abort=lambda: None)
+
+    monkeypatch.setattr(worker_pool, "_why_unusable", ask)
+    monkeypatch.setattr(worker_pool, "_listed", listed)
+    monkeypatch.setattr(Wire, "open", connected)
+    look = await workers_of(cluster_address("tcp://a:1"), None, 60.0)
+    assert (look.workers, look.unusable) == (300, (("w299", "a reason"),))
+    assert most <= 100  # macOS allows 256 files
 
 
 async def test_a_server_that_ends_the_greeting_may_need_certificates() -> None:
