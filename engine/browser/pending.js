@@ -26,6 +26,7 @@
   const outliving = new Set(); // requests to the page's own host that continue when it is left
   const answered = new Set(); // requests answered once: only their first response counts
   let endedAt = -Infinity;
+  let seenAt = -Infinity; // when the page was at rest before
   let newsAt = -Infinity;
   const withoutQuery = (address) => address.replace(/[?#].*/s, "");
   const plain = (address) => { // of what is no address: itself
@@ -38,12 +39,13 @@
     if (begun.size < MOST) begun.add(request);
     request.end = () => {
       if (!begun.delete(request)) return;
-      endedAt = now();
+      const at = now();
+      if (request.askedAt === undefined) endedAt = at;
       if (kind === "frame") return; // what its document asks for counts by itself
       const name = `${method} ${withoutQuery(request.address)} ${given.slice(0, 300)}`;
       if (answered.has(name) || answered.size >= MOST) return;
       answered.add(name);
-      newsAt = endedAt;
+      newsAt = at;
     };
     return request;
   };
@@ -182,6 +184,14 @@
     if (told.frames) follow(told.frames);
   };
 
+  // --- style sheets: those that did not come, which nothing in the document tells ---
+  const { HTMLLinkElement } = window;
+  const hrefOfLink = Object.getOwnPropertyDescriptor(HTMLLinkElement.prototype, "href").get;
+  const failed = new Set();
+  const onError = ({ target }) => {
+    if (target instanceof HTMLLinkElement && failed.size < MOST) failed.add(apply(hrefOfLink, target, []));
+  };
+
   // --- workers: their requests are invisible here, so their messages count instead ---
   const workers = new WeakMap(); // each with its address and its last message
   const expect = (worker, method) => {
@@ -231,8 +241,9 @@
       construct(target, given, made) {
         const worker = Reflect.construct(target, given, made);
         const request = track("worker", "START", given[0]);
-        listen(worker, "error", () => soon(request));
-        for (const end of ["message", "messageerror"]) listen(worker.port, end, () => soon(request));
+        const answered = () => soon(request);
+        apply(addEventListener, worker, ["error", answered]);
+        for (const end of ["message", "messageerror"]) apply(addEventListener, worker.port, [end, answered]);
         return worker;
       },
     });
@@ -277,14 +288,20 @@
   };
   if (typeof window.WebSocket === "function") {
     const { WebSocket } = window;
-    const expected = new WeakMap(); // the last request of each socket
-    const expectNext = (socket, address, method) => {
-      const request = track("socket", method, address);
+    const OPEN = 1;
+    const stateOf = Object.getOwnPropertyDescriptor(WebSocket.prototype, "readyState").get;
+    const sockets = new WeakMap(); // each with its last request, and when it was first asked
+    const expectNext = (known, method) => {
+      const request = track("socket", method, known.address);
       request.isComplete = true;
-      expected.set(socket, request);
+      if (method === "ASK") { // pages may do so without end, as to confirm each message
+        if (known.askedAt <= seenAt) known.askedAt = request.at;
+        request.askedAt = known.askedAt;
+      }
+      known.request = request;
     };
     const answered = ({ currentTarget: socket }) => {
-      const request = expected.get(socket);
+      const { request } = sockets.get(socket);
       if (request.isAnswered) return;
       request.isAnswered = true;
       soon(request);
@@ -292,7 +309,9 @@
     window.WebSocket = new Proxy(WebSocket, {
       construct(target, given, made) {
         const socket = Reflect.construct(target, given, made);
-        expectNext(socket, given[0], "START");
+        const known = { address: `${given[0]}`, askedAt: -Infinity };
+        sockets.set(socket, known);
+        expectNext(known, "START");
         for (const end of ["message", "error", "close"]) apply(addEventListener, socket, [end, answered]);
         return socket;
       },
@@ -300,8 +319,8 @@
     WebSocket.prototype.send = new Proxy(WebSocket.prototype.send, {
       apply(target, self, given) {
         const sent = apply(target, self, given);
-        const request = expected.get(self);
-        if (request?.isAnswered) expectNext(self, request.address, "ASK");
+        const known = sockets.get(self);
+        if (known?.request.isAnswered && apply(stateOf, self, []) === OPEN) expectNext(known, "ASK");
         return sent;
       },
     });
@@ -566,19 +585,21 @@
     const open = [...begun].filter((request) => request.isOn()).map((request) => {
       const { kind, method, given } = request;
       const told = { age: at - request.at, queued: queued(request, at), kind, method };
-      if (told.age < 1000) return told;
+      told.since = at - (request.askedAt ?? request.at); // of the first one of a series
+      if (told.since < 1000) return told;
       return { ...told, address: request.url, given };
     });
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt, used: usedAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
     const connected = [...begun].filter((request) => request.isOn() && !request.isComplete);
-    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, popups, stored, sections: showsSections(), seen: newestSeen < Infinity, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
+    return { open, ago, age, due: nextDue(at), soon: dueSoon(at), set: newest > newestSeen ? dueNew(at) : [], again: comesAgain(), using: uses.size > 0, windows, opening, popups, failed: [...failed], stored, sections: showsSections(), seen: newestSeen < Infinity, outliving: outliving.size, connections: connected.length + streams.filter(isStreaming).length, first, ...(ask ? lettersSaid() : { said: null }) };
   };
   const answer = (event) => {
     const detail = apply(detailOf, event, []);
     if (detail === "seen") { // later changes are new
       movedAt = -Infinity;
+      seenAt = now();
       newestSeen = newest;
       opening.length = 0;
       popups.length = 0;
@@ -595,6 +616,7 @@
     apply(addEventListener, document, [`${name}>`, onInformed]);
     apply(addEventListener, document, ["readystatechange", onReadyState]);
     apply(addEventListener, window, ["load", onLoad, { capture: true, once: true }]);
+    apply(addEventListener, window, ["error", onError, true]);
   };
   addListeners();
   new MutationObserver(addListeners).observe(document, { childList: true });

@@ -60,7 +60,7 @@
     const told = tellOf(document, detail);
     if (detail === "seen") for (const owner of frames()) tellOf(owner, detail);
     if (told === null) return null;
-    told.open.push(...openStyles(told.seen));
+    told.open.push(...openStyles(told));
     told.inner = [];
     for (const owner of frames()) {
       const inner = tellOf(owner, "");
@@ -118,9 +118,8 @@
 
   // Whether a script may run, and whether a visible element tells that something is being done.
   const DATA = "[type]:not([type=''], [type=module], [type*=javascript i], [type*=ecmascript i])";
-  const ownerOf = (node) => Reflect.get(Node.prototype, "ownerDocument", node) ?? node;
   const hasCode = (owner = document) => documentDoes(owner, "querySelector", `script:not(${DATA})`) !== null;
-  const hasFewLetters = (owner) => (documentHas(owner, "body")?.textContent ?? "").replace(/\s+/g, "").length < THIN;
+  const lettersIn = (owner) => tellOf(owner, "said")?.said ?? Infinity;
   const isBusy = () => {
     const found = pageDoes("querySelector", BUSY);
     return found !== null && seen(found) && does(found, "getAttribute", "aria-valuenow") !== "100";
@@ -150,9 +149,8 @@
   };
   const NEW_FRAMES = ":is(iframe, frame)[src]:not([loading=lazy i])";
   // Style sheets that scripts add: a loader of bundles shows its part of a page when they are there,
-  // and they show or hide text. No event is heard of those that were added before this script ran.
+  // and they show or hide text. No event is heard here of those that were added before this script ran.
   const STYLES = 'link[rel~=stylesheet i][href]:not([href=""], [rel~=alternate i], [disabled])';
-  const EARLIER_MS = 3_000;
   const stylesOf = () => [...pageDoes("querySelectorAll", STYLES)].filter((one) => one instanceof HTMLLinkElement);
   const [earlierStyles, endedStyles] = [new WeakSet(page("readyState") === "complete" ? stylesOf() : []), new WeakSet()];
   const newStyles = new WeakMap(); // when they were found, and were there
@@ -162,21 +160,22 @@
     }, true);
   }
   const ofLink = (name, style) => Reflect.get(HTMLLinkElement.prototype, name, style);
-  const isThere = (style) => ofLink("sheet", style) !== null
+  const isThere = (style, failed) => ofLink("sheet", style) !== null || failed.includes(ofLink("href", style))
     || performance.getEntriesByName(withoutHash(ofLink("href", style))).length > 0;
-  const mayLoad = (style) => !endedStyles.has(style)
-    && /^(?:text\/css)?$/i.test(ofLink("type", style)) && /^https?:/.test(ofLink("href", style));
-  const openStyles = (seen) => {
+  const mayLoad = (style) => !endedStyles.has(style) && /^(?:text\/css)?$/i.test(ofLink("type", style))
+    && /^https?:/.test(ofLink("href", style)) && URL.canParse(ofLink("href", style));
+  const openStyles = ({ seen, failed }) => {
     const now = performance.now();
     const open = [];
     for (const style of stylesOf().filter(mayLoad)) {
       const known = newStyles.get(style) ?? { at: now, thereAt: null };
-      if (isThere(style)) known.thereAt ??= now;
+      if (isThere(style, failed)) known.thereAt ??= now;
       if (known.thereAt === now && !newStyles.has(style)) continue; // since long ago
       newStyles.set(style, known);
       const isOver = (known.thereAt !== null && now - known.thereAt > HELD_MS) // its event may be late
-        || (earlierStyles.has(style) && (seen || now - known.at > EARLIER_MS));
-      if (!isOver) open.push({ kind: "style", method: "GET", address: ofLink("href", style), age: now - known.at, queued: 0, given: "" });
+        || (seen && earlierStyles.has(style));
+      const age = now - known.at;
+      if (!isOver) open.push({ kind: "style", method: "GET", address: ofLink("href", style), age, since: age, queued: 0, given: "" });
     }
     return open;
   };
@@ -237,6 +236,8 @@
     let lettersBefore = null; // of those, displayed at the last look
     let revealsAt = 0; // when the next ones may be displayed
     let setUntil = null; // when the last timer is due that was set since the page was at rest before
+    let partsTold = ""; // letters of the frames that may be the page
+    let partsAt = -Infinity; // when they last changed
     let framedAt = null; // when a document of a frame was first waited for
     let framesQueued = 0; // for how long one of them waited for a connection
     // New frames without end hold no page up for longer than one.
@@ -316,17 +317,8 @@
     const dom = new MutationObserver((records) => {
       if (isRestless(records)) dirty = true;
       else touch();
-      if (partsAt !== null && records.some(({ target }) => ownerOf(target) !== document)) partsAt = last;
     });
-    const observed = new WeakSet();
-    let partsAt = null; // when the last frame was found or changed that may be the page
-    const observe = (owner) => {
-      if (observed.has(owner)) return;
-      observed.add(owner);
-      if (owner !== document) partsAt = performance.now();
-      dom.observe(owner, { subtree: true, childList: true, attributes: true, characterData: true });
-    };
-    observe(document);
+    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
     const resources = new PerformanceObserver(() => {
       touch();
       if (last - firstAt < ask.requestMs) grewAt = last;
@@ -382,11 +374,19 @@
       return now - revealsAt < ask.requestMs;
     };
     // Whether a page with text is complete without a message for which it may not have asked. That of
-    // a socket need not answer what was sent.
-    const needsNothing = ({ age, kind, method, ...request }) => {
-      if (age < HELD_MS) return false;
+    // a socket need not answer what was sent, and a page may send without end.
+    const needsNothing = ({ age, since, kind, method, ...request }) => {
+      if (age < HELD_MS && since < STEPS_MS) return false;
       if (method === "START") return said >= THIN;
       return kind === "socket" && (said >= THIN || !isOwn(request));
+    };
+    // Whether frames with little text have scripts: they may be the page. Notes changes of their text.
+    const partsRun = () => {
+      const parts = frames().filter((one) => hasCode(one)).map(lettersIn).filter((letters) => letters < THIN);
+      const now = performance.now();
+      const told = parts.join();
+      if (told !== partsTold && now - firstAt < ask.requestMs) [partsTold, partsAt] = [told, now];
+      return parts.length > 0;
     };
     // Pending requests that are waited for, and those beyond their limit.
     const sorted = (told, isShowing, isWhole) => {
@@ -401,11 +401,11 @@
           const isLate = request.age - request.queued >= ask.requestMs;
           if (framesAreOver() && !isLate) continue;
         }
-        const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
+        const known = shown && request.since >= HELD_MS && ask.held.includes(nameOf(request));
         if (beside || known) continue;
         const maySendNothing = TELLING.has(request.kind);
         if (maySendNothing && (isWhole || needsNothing(request))) continue;
-        if (request.age - request.queued < ask.requestMs) waited.push(request);
+        if (request.since - request.queued < ask.requestMs) waited.push(request);
         else (maySendNothing ? silent : over).push(request);
       }
       return { waited, over, silent };
@@ -463,12 +463,9 @@
       // such a page was at rest before, as before a click, only new text of it may be that, or what a
       // connection brings.
       const isNew = !told.seen || said !== told.first || told.connections > 0;
-      const parts = said < THIN ? frames() : []; // then they may be the page
-      parts.forEach(observe);
-      const isRunning = () => hasCode() || parts.some((one) => hasCode(one) && hasFewLetters(one));
-      const mayCome = (said < THIN && isNew && isRunning()) || isBusy();
-      const partsAgo = partsAt === null ? Infinity : performance.now() - partsAt;
-      const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved), read, partsAgo);
+      const isRunning = said < THIN && (partsRun() || hasCode());
+      const mayCome = (isRunning && isNew) || isBusy();
+      const news = Math.min(performance.now() - Math.max(saidAt, partsAt), since(ago.news), since(ago.moved), read);
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if ((written || mayCome) && missing > 0) {
         judge(told);

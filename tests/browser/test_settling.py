@@ -581,11 +581,14 @@ async def test_style_sheets_without_an_end_of_their_own_hold_up_no_page(
         "<link rel='alternate stylesheet' title=b href=/never.css>",
         "<meta http-equiv=content-security-policy content=\"style-src 'none'\">"
         "<link rel=stylesheet href=/never.css>",
+        "<link rel=stylesheet href='https://['>",
     )
     pages["/never.css"] = Answer(b"", 404)
+    pages["/slow.js"] = Answer(b"1", 200, "text/javascript", delay_s=0.7)
     async with browsing(pages.url) as made:
         for sheet in sheets:
-            pages["/"] = f"{sheet}<p>short</p><script>1</script>"
+            # its error comes long before the load event
+            pages["/"] = f"{sheet}<p>short</p><script defer src=/slow.js></script>"
             page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
             assert (page.text, page.settled) == ("short", True), sheet
 
@@ -611,6 +614,22 @@ async def test_a_frame_that_is_the_page_is_waited_for_while_it_changes(
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PATIENT)
     assert (page.text.split()[-1], page.settled) == ("words", True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["root.style.left = `${performance.now()}px`", "root.textContent = Date.now()"],
+    ids=["style", "clock"],
+)
+async def test_a_frame_that_changes_without_more_text_holds_up_no_page(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 90_000)
+    pages["/inner"] = f"<p id=root>0</p><script>setInterval(() => {{ {change} }}, 40)</script>"
+    pages["/"] = "<iframe src=/inner></iframe>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=60_000))
+    assert page.settled is True
 
 
 async def test_the_first_message_of_a_shared_worker_is_waited_for(
@@ -688,6 +707,31 @@ async def test_a_socket_that_does_not_answer_holds_up_no_page_with_text(
                 pages["/"] = late(
                     f"const root = document.getElementById('root'); {more}; {reports}"
                 )
+                page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
+                assert page.settled is True
+
+
+async def test_a_socket_that_is_used_without_end_or_closed_holds_up_no_page(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 90_000)
+
+    async def echo(socket: ServerConnection) -> None:
+        await socket.send("hello")
+        async for message in socket:
+            await asyncio.sleep(0.02)
+            await socket.send(message)
+
+    async with serve(echo, "127.0.0.1", 0) as sockets:
+        own = f"127.0.0.1:{sockets.sockets[0].getsockname()[1]}"
+        other = own.replace("127.0.0.1", "localhost")
+        async with browsing(pages.url, allow_private=[own, other]) as made:
+            for host, uses in (
+                (other, "one.onmessage = () => one.send(1)"),  # confirms each message
+                (own, "one.onmessage = () => one.close(); one.onclose = () => one.send(1)"),
+            ):
+                starts = f"const one = new WebSocket('ws://{host}'); {uses}"
+                pages["/"] = f"<p>short</p><script>{starts}</script>"
                 page = await made.fetcher.fetch(f"{pages.url}/", PageOptions(timeout_ms=60_000))
                 assert page.settled is True
 
