@@ -6,8 +6,14 @@ import codecs
 import re
 
 _META_CHARSET = re.compile(
-    rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.IGNORECASE
+    rb"""<meta\b[^<>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.IGNORECASE
 )
+_HIDDEN = re.compile(rb"<(?:(!--)|(script|style)\b)", re.IGNORECASE)
+_ENDS = {
+    b"!--": re.compile(rb"-->"),
+    b"script": re.compile(rb"</script", re.IGNORECASE),
+    b"style": re.compile(rb"</style", re.IGNORECASE),
+}
 _MARKUP = re.compile(rb"\s*+(?:<|\Z)")
 _BODY = re.compile(  # or where the head ends without such a tag
     rb"<(?:/head|body|p|div|h[1-6]|table|ul|a|section|main|header|nav|span|center|font|img|br)\b",
@@ -25,12 +31,13 @@ _NO_CHARSETS = ("utf-7", "utf7", "unicode", "raw", "punycode", "idna", "undefine
 _FALLBACK = "windows-1252"
 # Codecs whose names mean larger sets on the web, and names that only the web has.
 _LARGER = {
-    **dict.fromkeys(("gb2312", "gbk", "x-gbk"), "gb18030"),
+    **dict.fromkeys(("gb2312", "gbk", "x-gbk", "gb_2312", "gb_2312-80"), "gb18030"),
     **dict.fromkeys(("shift_jis", "x-sjis", "windows-31j"), "cp932"),
     **dict.fromkeys(("euc_kr", "windows-949"), "cp949"),
-    **dict.fromkeys(("big5", "x-x-big5"), "big5hkscs"),
+    **dict.fromkeys(("big5", "x-x-big5", "cn-big5"), "big5hkscs"),
     **dict.fromkeys(("tis-620", "iso8859-11", "windows-874", "dos-874"), "cp874"),
     **{f"x-cp{number}": f"cp{number}" for number in range(1250, 1259)},
+    **dict.fromkeys(("x-mac-cyrillic", "x-mac-ukrainian"), "mac-cyrillic"),
     "ascii": _FALLBACK,
     "iso8859-1": _FALLBACK,
     "iso8859-9": "cp1254",
@@ -111,13 +118,27 @@ def charset_named(label: str) -> str | None:
 def _label(body: bytes | bytearray, content_type: str) -> str:
     if parameter := _PARAMETER.search(content_type):
         return parameter[1]
-    found = _XML.match(body) or _META_CHARSET.search(body, 0, _head_end(body))
-    label = found[1].decode("ascii") if found else ""
+    head = _without_hidden(body[:_MOST_HEAD_BYTES])
+    found = (one[1].decode("ascii") for one in _META_CHARSET.finditer(head, 0, _head_end(head)))
+    label = next((one for one in found if charset_named(one)), "")
+    if not label and (declaration := _XML.match(head)):  # counts less than an element
+        label = declaration[1].decode("ascii")
     # In UTF-16 this ASCII search would not have found the label.
     return "utf-8" if label.lower().startswith("utf-16") else label
 
 
-def _head_end(body: bytes | bytearray) -> int:
+def _without_hidden(head: bytes | bytearray) -> bytes:
+    """Blank what comments, scripts and styles contain, in linear time."""
+    shown = bytearray(head)
+    at = 0
+    while hidden := _HIDDEN.search(head, at):
+        end = _ENDS[(hidden[1] or hidden[2]).lower()].search(head, hidden.end())
+        at = len(head) if end is None else end.start()
+        shown[hidden.start() : at] = b" " * (at - hidden.start())
+    return bytes(shown)
+
+
+def _head_end(head: bytes) -> int:
     """Return where the search for a <meta charset> ends."""
-    first = _BODY.search(body, 0, _MOST_HEAD_BYTES)
-    return _MOST_HEAD_BYTES if first is None else max(first.start(), _HEAD_BYTES)
+    first = _BODY.search(head)
+    return len(head) if first is None else max(first.start(), _HEAD_BYTES)

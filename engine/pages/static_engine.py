@@ -124,7 +124,7 @@ def _is_walled_off(node: LexborNode) -> bool:
 
 
 MAX_REDIRECTS = 10
-MAX_CODINGS = 3
+MAX_CODINGS = 5
 MAX_RUNS_CHARS = 2_000
 REFRESH_CHARS = 64 * 1024  # characters of a page that are searched for a refresh
 ENOUGH_TEXT_CHARS = 200  # below this, scripts are assumed to fill the page
@@ -477,8 +477,8 @@ class StaticFetcher:
                 self.archive.leave_out("unread")
             return fetched, None
         body = await _body(response, options.max_bytes, deadline)
-        await self._record(response, body)
         body = await _decompressed(response, body, options.max_bytes)
+        await self._record(response, body)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
         # An answer without a body (204, 304) has no count.
         if body.data and body.complete and not body.truncated:
@@ -577,7 +577,9 @@ def _codings_left(response: ClientResponse) -> int:
 
 async def _decompressed(response: ClientResponse, body: _Body, limit: int) -> _Body:
     """Decompress what the HTTP client did not: `x-gzip`, and what was compressed twice."""
-    times = min(_codings_left(response), MAX_CODINGS) if body.data else 0
+    times = _codings_left(response) if body.data else 0
+    if times > MAX_CODINGS:
+        raise PageError("network", "the page's body is damaged")
     for _ in range(times):
         body = await off_the_loop(len(body.data), _unzipped, body, limit)
     return body

@@ -6,6 +6,7 @@ import gzip
 
 import pytest
 
+from engine.archive.exchange import Exchange
 from engine.egress.egress_policy import Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, PageOptions
@@ -28,7 +29,14 @@ def coded(body: bytes, *codings: str) -> Answer:
 
 @pytest.mark.parametrize(
     ("codings", "times"),
-    [(("x-gzip",), 1), (("gzip, gzip",), 2), (("gzip", "gzip"), 2), (("GZIP",), 1), (("odd",), 0)],
+    [
+        (("x-gzip",), 1),
+        (("gzip, gzip, gzip, gzip",), 4),
+        (("gzip, gzip",), 2),
+        (("gzip", "gzip"), 2),
+        (("GZIP",), 1),
+        (("odd",), 0),
+    ],
 )
 async def test_a_page_is_decompressed_as_often_as_its_header_says(
     codings: tuple[str, ...], times: int
@@ -43,6 +51,22 @@ async def test_a_page_is_decompressed_as_often_as_its_header_says(
 async def test_a_page_that_cannot_be_decompressed_is_no_page() -> None:
     with pytest.raises(PageError, match="damaged"):
         await fetched(coded(PAGE, "x-gzip"))
+    with pytest.raises(PageError, match="damaged"):  # no page is compressed that often
+        await fetched(coded(PAGE, ", ".join(["gzip"] * 100)))
+
+
+async def test_an_archive_has_the_page_without_its_coding(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[bytes] = []
+
+    class Archive:
+        async def record(self, exchange: Exchange) -> None:
+            kept.append(exchange.body)
+
+    with served(lambda _: coded(gzip.compress(PAGE), "x-gzip")) as url:
+        async with open_static(Policy.for_start(url)) as fetcher:
+            monkeypatch.setattr(fetcher, "archive", Archive())
+            await fetcher.fetch(url, PageOptions())
+    assert kept == [PAGE]  # its records have no `Content-Encoding`
 
 
 async def test_a_compressed_page_is_cut_at_the_limit() -> None:

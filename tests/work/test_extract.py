@@ -281,6 +281,9 @@ def test_a_page_of_open_elements_without_end_has_its_text_in_time():
         ("\u4e2d\u20ac\u3400".encode("gb18030"), "text/html; charset=gb2312", "\u4e2d\u20ac\u3400"),
         ("\u2460\u9ad9".encode("cp932"), "text/html; charset=Shift_JIS", "\u2460\u9ad9"),
         ("\u65e5".encode("cp932"), "text/html; charset=x-sjis", "\u65e5"),
+        ("\u4e2d".encode("gbk"), "text/html; charset=gb_2312-80", "\u4e2d"),
+        ("\u4e2d".encode("big5"), "text/html; charset=cn-big5", "\u4e2d"),
+        ("\u043f".encode("mac-cyrillic"), "text/html; charset=x-mac-cyrillic", "\u043f"),
         ("\ub620".encode("cp949"), "text/html; charset=euc-kr", "\ub620"),
         ("\u5605".encode("big5hkscs"), "text/html; charset=big5", "\u5605"),
         ("\u011e\u20ac".encode("cp1254"), "text/html; charset=iso-8859-9", "\u011e\u20ac"),
@@ -306,6 +309,29 @@ def test_character_sets(body, content_type, text):
 def test_a_character_set_is_found_where_browsers_look_for_it(before: str) -> None:
     text = f"{before}\u041f\u0440\u0438\u0432\u0435\u0442"
     assert decode(text.encode("cp1251"), "text/html") == text
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        '<?xml version="1.0" encoding="utf-8"?><html><meta charset=windows-1251><p>',
+        '<?xml version="1.0" encoding="odd"?><html><meta charset=windows-1251><p>',
+        "<meta charset=odd><meta charset=windows-1251><p>",
+        "<!-- <meta charset=utf-8> --><meta charset=windows-1251><p>",
+        f"<script>'<div><meta charset=utf-8>{'x' * 2000}'</SCRIPT><meta charset=windows-1251><p>",
+    ],
+)
+def test_the_element_that_browsers_take_tells_the_character_set(before: str) -> None:
+    text = f"{before}\u041f\u0440\u0438\u0432\u0435\u0442"
+    assert decode(text.encode("cp1251"), "text/html") == text
+
+
+@pytest.mark.parametrize("part", ["<meta ", "<script>", "<!--", "<style", "<?xml "])
+def test_the_search_for_a_character_set_takes_linear_time(part: str) -> None:
+    began = time.process_time()
+    for _ in range(3):
+        assert decode((part * 20_000).encode(), "text/html") == part * 20_000
+    assert time.process_time() - began < 1.5
 
 
 def test_a_character_set_in_the_content_of_a_page_is_not_its_own() -> None:
