@@ -201,7 +201,7 @@ def moment_ms(text: str) -> int | None:
     from engine.query import span_ms  # most verbs need no filter language
 
     if (ago_ms := span_ms(text)) is not None:
-        return max(0, int(time.time() * 1000 - ago_ms))
+        return int(max(0.0, time.time() * 1000 - ago_ms))  # it may be infinite
     try:
         return max(0, int(datetime.fromisoformat(text).timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
