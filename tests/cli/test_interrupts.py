@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.octask import by_default
+
 LIMIT_S = 150  # a crowded machine may take its time
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signal masks are POSIX's")
 # The main thread has the signal blocked, so the system gives it to the other one: what then ends
@@ -70,7 +72,9 @@ def test_ctrl_c_ends_the_wait_for_cookies_from_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     words = ["profile", "import", "shop", str(pipe), "http://127.0.0.1:9/", "--home", str(tmp_path)]
     command = [sys.executable, "-m", "engine.cli", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+    with by_default("SIGINT"):
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with program:
         try:
             with pipe.open("wb"):  # as soon as the program has opened it as well
                 program.send_signal(signal.SIGINT)

@@ -24,17 +24,20 @@ LIMIT_S = 150  # a crowded machine may take its time
 
 
 @contextmanager
-def hangups_by_default() -> Iterator[None]:
-    """Let child processes react to SIGHUP, also where the tests run under `nohup`."""
-    hangup = getattr(signal, "SIGHUP", None)
-    if hangup is None:
+def by_default(name: str) -> Iterator[None]:
+    """Let child processes react to a signal that the tests may ignore.
+
+    SIGHUP is ignored under `nohup`, and SIGINT in the background of a script.
+    """
+    number = getattr(signal, name, None)
+    if number is None:
         yield
         return
-    before = signal.signal(hangup, signal.SIG_DFL)
+    before = signal.signal(number, signal.SIG_DFL)
     try:
         yield
     finally:
-        signal.signal(hangup, before)
+        signal.signal(number, before)
 
 
 class Octask:
@@ -62,7 +65,7 @@ class Octask:
         return said
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        with hangups_by_default():
+        with by_default("SIGHUP"):
             running = subprocess.Popen(
                 self.command(*words, "--home", str(self.home)),
                 stdout=subprocess.PIPE,
