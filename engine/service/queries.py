@@ -238,6 +238,7 @@ class TaskQueries:
         found = await self.ledger_id(task_id)
         return await asyncio.to_thread(lambda: Findings(self._context.ledger, found, kind).head())
 
+    @routed()
     async def loaded_all(self, task_id: str) -> bool:
         """Return whether a crawl loaded all that it found, so that a missing page is a removed one.
 
