@@ -40,9 +40,9 @@ def diff(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -
             await engine.tasks.get(task_id)
         with _progress(shown=not as_json) as on_progress:
             found = await engine.reading.differences(before, after, on_progress)
-        lines: list[tuple[str, ...]] = [()] * len(found.found)
-        if given["text"]:
-            for at, one in enumerate(found.found):
+            lines: list[tuple[str, ...]] = [()] * len(found.found)
+            for at, one in enumerate(found.found if given["text"] else ()):
+                on_progress(at)
                 lines[at] = await engine.reading.text_difference(before, after, one)
         return found, lines, await engine.tasks.loaded_all(after)
 

@@ -378,7 +378,7 @@ class Extras(QObject):
 
         async def work(engine: Engine) -> Extra:
             contract, problem = await _contract(engine, record)
-            summary = await summary_of(engine, record)
+            summary = await _summary(engine, record)
             stopped_by = summary.get("stopped_by")
             if stopped_by == "frontier" and summary.get("links_too_deep"):
                 stopped_by = "frontier.deep"
@@ -420,7 +420,7 @@ async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | 
         return None, language.told(error)
 
 
-async def summary_of(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
+async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
     """Return the result's summary; {} without a result."""
     if not record.is_terminal:
         return {}
