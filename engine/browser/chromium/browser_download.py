@@ -27,7 +27,13 @@ import psutil
 from playwright._impl._driver import compute_driver_executable, get_driver_env
 from playwright._impl._errors import Error
 
-from engine.browser.chromium.locate import COMPLETE, downloads, program_in, version_of
+from engine.browser.chromium.locate import (
+    COMPLETE,
+    WHOLE_VERSION,
+    downloads,
+    program_in,
+    version_of,
+)
 from engine.logging.logs import private_file, private_folder
 from engine.model.addresses import parse
 from engine.model.errors import (
@@ -129,7 +135,6 @@ class _Build:
 _WANTED: Final = {True: ("--no-shell", "chromium"), False: ("--only-shell", "chromium")}
 _LOCATION = re.compile(r"Install location:\s+(\S.*)")
 _URL = re.compile(r"Download url:\s+(\S+)")
-_TITLE_VERSION = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 
 
 async def _plan(full: bool) -> _Build:
@@ -151,7 +156,7 @@ async def _plan(full: bool) -> _Build:
     if url is None:
         system = f"{platform.system()} {platform.machine()}"
         raise BrowserNotOffered(system=system, **_ways_out())
-    version = _TITLE_VERSION.search(browser)
+    version = WHOLE_VERSION.search(browser)
     address = parse(url.group(1))
     proxy = await asyncio.to_thread(_proxy_for, url.group(1))
     return _Build(
@@ -554,14 +559,12 @@ def start_once(path: str) -> str:
         raise BrowserFailed(reason=reason.strip())
     if sys.platform == "win32":
         return version_of(path)
-    found = _VERSION.search(ended.stdout.decode("utf-8", "replace"))
+    found = WHOLE_VERSION.search(ended.stdout.decode("utf-8", "replace"))
     if found is None:
         raise BrowserFailed(reason=f"{path}: it names no version, so it is no Chromium")
     return found.group()
 
 
-# Every Chromium names four numbers; the fewer of other programs would pass for a browser.
-_VERSION = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _NOT_LOADED = re.compile(r"error while loading shared libraries: (\S+?):")
 _NOT_FOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 

@@ -52,7 +52,8 @@ _WINDOWS = (
     ("Chromium", "Chromium/Application/chrome.exe"),
 )
 _VERSION = re.compile(r"\d+(?:\.\d+){1,3}", re.ASCII)
-_WHOLE_VERSION = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)  # that of every Chromium
+# That of every Chromium; the fewer numbers of other programs would pass for a browser.
+WHOLE_VERSION = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 # Playwright writes this file into the folder of a browser when its last file is there.
 COMPLETE = "INSTALLATION_COMPLETE"
 
@@ -242,7 +243,7 @@ def version_of(path: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     said = done.stdout.decode("utf-8", "replace")
-    match = _WHOLE_VERSION.search(said) or _VERSION.search(said)
+    match = WHOLE_VERSION.search(said) or _VERSION.search(said)
     return match.group() if match else ""
 
 
