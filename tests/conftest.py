@@ -42,6 +42,8 @@ LONGEST = (
     "work/test_click_links.py",
     "work/test_concurrency.py",
 )
+HANDLER = "EventEmitter._call_handler"  # in the repr of a task that handles a Playwright event
+HANDLERS_S = 10.0  # the driver may refuse a handler's last command after the page was closed
 SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
 
 
@@ -183,7 +185,10 @@ async def _bounded(
         await test
     for _ in range(SETTLE_TURNS):
         await asyncio.sleep(0)
-    return [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()} - kept()]
+    left = asyncio.all_tasks() - {asyncio.current_task()} - kept()
+    if handlers := {task for task in left if HANDLER in repr(task)}:
+        left -= (await asyncio.wait(handlers, timeout=HANDLERS_S))[0]
+    return [repr(task) for task in left]
 
 
 @pytest.fixture(autouse=True)

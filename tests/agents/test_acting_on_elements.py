@@ -393,6 +393,15 @@ async def test_a_refused_download_is_reported_and_not_waited_for(
             assert f"A download was refused: {url}." in answer.text
 
 
+async def test_a_tab_that_closes_during_a_navigation_leaves_nothing_running(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/slow"] = Answer(b"-", stops="before")
+        await made.show("<p>Words")
+        ((_, (held,)),) = made.agents.sessions.living()
+        async with held.tab.page.expect_event("request"):
+            await held.tab.page.evaluate("void (location.href = '/slow')")
+
+
 @pytest.mark.parametrize("path", ["/a.zip", "/./a.zip", "/a.zip#part", "/to"])
 async def test_a_file_that_an_error_reports_is_not_reported_again(desk: Opening, path: str) -> None:
     async with desk() as made:

@@ -6,12 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playwright._impl.event_emitter import EventEmitter
 
 
 @pytest.fixture
@@ -42,6 +44,22 @@ def test_a_task_left_running_fails_the_test(run: Callable[..., None]) -> None:
 
     with pytest.raises(AssertionError, match="left over"):
         run(leaves_one())
+
+
+@pytest.mark.parametrize(("takes_s", "ends"), [(0.2, True), (30, False)])
+def test_a_handler_of_a_browser_event_may_end_after_the_test(
+    run: Callable[..., None], monkeypatch: pytest.MonkeyPatch, takes_s: float, ends: bool
+) -> None:
+    monkeypatch.setitem(run.__globals__, "HANDLERS_S", 10 if ends else 0.1)
+
+    async def handles() -> None:
+        emitter = EventEmitter()
+        emitter.on("request", lambda: asyncio.sleep(takes_s, "late"))
+        handles.kept = emitter  # type: ignore[attr-defined]
+        emitter.emit("request")
+
+    with nullcontext() if ends else pytest.raises(AssertionError, match="sleep"):
+        run(handles())
 
 
 def test_an_error_that_only_the_loop_saw_fails_the_test(run: Callable[..., None]) -> None:
