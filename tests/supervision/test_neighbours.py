@@ -14,10 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple, cast
 
+import psutil
 import pytest
 
 from engine.browser.chromium.browser_options import MIB, Limits
 from engine.browser.chromium.browser_session import BrowserRecycler
+from engine.browser.chromium.driver import Family, alive
 from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.tab_pool import CrawlContext, TabPool
 from engine.browser.page.crawl_tab import first_script
@@ -28,6 +30,8 @@ from tests.supervision.conftest import Place, Running, crawled, limit_page, limi
 from tests.support.at_once import ended
 from tests.support.engines import until
 from tests.support.far_limits import FAR_S
+from tests.support.processes import started
+from tests.support.processes import until as wait_until
 from tests.support.serving import running
 
 FAR_MS = 100_000  # no page comes to it, except as the test says
@@ -470,6 +474,45 @@ async def test_a_silent_browser_drops_its_busiest_page(shared: bool, times: int)
     finally:
         silent.looked.set()
         await upkeep.stop(1.0)
+
+
+FIRST_PROCESS = """
+import subprocess, sys, time
+does = {"computes": "while True: pass", "waits": "import time; time.sleep(1000)"}
+first, page = sys.argv[1:]
+page = subprocess.Popen([sys.executable, "-c", does[page], "--type=renderer"])
+print(page.pid, flush=True)
+exec(does[first])
+"""
+
+
+@contextmanager
+def processes(first: str, page: str) -> Iterator[tuple[Family, psutil.Process]]:
+    """The family of a first process and of one that runs a page, and the latter."""
+    root = started(FIRST_PROCESS, first, page)
+    assert root.stdout is not None
+    renderer = psutil.Process(int(root.stdout.readline()))
+    family = Family(psutil.Process(root.pid))
+    try:
+        yield family, renderer
+    finally:
+        family.end()
+        root.communicate(timeout=90)
+
+
+@pytest.mark.case("R93")
+@pytest.mark.parametrize(("first", "page"), [("waits", "computes"), ("computes", "waits")])
+def test_a_page_is_kept_if_it_is_not_what_delays_the_browser(first: str, page: str) -> None:
+    with processes(first, page) as (family, renderer):
+        found = [family.end_flooding_page() for _ in range(2)]  # the first may have come too early
+        assert (found, alive(renderer)) == ([False, False], True)
+
+
+@pytest.mark.case("R93")
+def test_a_page_is_ended_that_keeps_the_browser_busy() -> None:
+    with processes("computes", "computes") as (family, renderer):
+        wait_until(family.end_flooding_page, FAR_S)
+        wait_until(lambda: not alive(renderer), FAR_S)
 
 
 @pytest.mark.case("R75")

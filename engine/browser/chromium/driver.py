@@ -323,9 +323,14 @@ def tree(process: psutil.Process | None) -> list[psutil.Process]:
 
 
 _RENDERER = "--type=renderer"
+_CHILD = "--type="  # of every process but the first
 _PROFILE_OPTION = "--user-data-dir="
 _NEARLY = 12  # open files that a connection or a renderer needs at once
-_BUSY_S = 0.25  # sampling time for CPU use
+_BUSY_S = 0.5  # sampling time for CPU use
+_BUSY_PAGE = 0.1  # of a processor: blocked by its own messages, even a flooding page gets little
+# The browser itself, which a flood keeps busy: with 12 programs that compute on 2 processors, it
+# had 0.3 of one or more during a flood, and 0.11 at most with honest pages.
+_BUSY_BROWSER = 0.2
 
 
 class Family:
@@ -370,10 +375,7 @@ class Family:
 
     @staticmethod
     def is_renderer(member: psutil.Process) -> bool:
-        try:
-            return _RENDERER in member.cmdline()
-        except psutil.Error:
-            return False
+        return _is_type(member, _RENDERER)
 
     def ports(self) -> frozenset[int] | None:
         """Return the local ports of their TCP connections; None if there are none, or unknown."""
@@ -407,15 +409,21 @@ class Family:
         """Kill all processes at once."""
         end(self.members())
 
-    def end_busiest(self) -> bool:
-        """End the renderer that uses most of a processor; return False if none is busy.
+    def end_flooding_page(self) -> bool:
+        """End the renderer that keeps the browser busy; return False if there is none.
 
         The process of a flooding page cannot be requested from the browser: all its messages are in
-        one queue, behind the flood.
+        one queue, behind the flood. A browser may also answer late because the machine has other
+        work, but then it uses little of the processors.
         """
-        busiest = _busiest(self.renderers())
-        end([busiest] if busiest else [])
-        return busiest is not None
+        used = _used(self.members())
+        browser = sum(share for process, share in used.items() if not _is_type(process, _CHILD))
+        renderers = [process for process in used if self.is_renderer(process)]
+        busiest = max(renderers, key=used.__getitem__, default=None)
+        if busiest is None or used[busiest] <= _BUSY_PAGE or browser <= _BUSY_BROWSER:
+            return False
+        end([busiest])
+        return True
 
 
 def alive(process: psutil.Process) -> bool:
@@ -434,13 +442,20 @@ def end(processes: Iterable[psutil.Process]) -> None:
             continue
 
 
-def _busiest(processes: list[psutil.Process]) -> psutil.Process | None:
-    before = {process: _spent_s(process) for process in processes}
-    time.sleep(_BUSY_S)  # the interval over which CPU time is compared
-    spent = {process: _spent_s(process) - began for process, began in before.items()}
-    busiest = max(spent, key=spent.__getitem__, default=None)
-    # On a crowded machine, or blocked by its own messages, even a busy renderer gets little CPU.
-    return busiest if busiest is not None and spent[busiest] > _BUSY_S * 0.1 else None
+def _is_type(process: psutil.Process, option: str) -> bool:
+    """Return whether a process, unless it is gone, was started with this option."""
+    try:
+        return any(word.startswith(option) for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _used(processes: list[psutil.Process]) -> dict[psutil.Process, float]:
+    """Return the share of a processor that each one uses."""
+    began_s, before = time.monotonic(), {process: _spent_s(process) for process in processes}
+    time.sleep(_BUSY_S)
+    took_s = time.monotonic() - began_s
+    return {one: max(0.0, _spent_s(one) - spent) / took_s for one, spent in before.items()}
 
 
 def _spent_s(process: psutil.Process) -> float:

@@ -320,7 +320,7 @@ class Chromium:
 
     async def calm(self) -> bool:
         """End the busiest page, which would keep using CPU; return whether one was ended."""
-        return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
+        return self.family is not None and await asyncio.to_thread(self.family.end_flooding_page)
 
 
 def end_waits(waits: Iterable[asyncio.Timeout]) -> None:
