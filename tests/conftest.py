@@ -19,6 +19,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +97,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_place)
     if config.getoption("thorough"):
         return
-    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    left_out = [item for item in items if _is_thorough(item)]
     if left_out:
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not _is_thorough(item)]
         config.hook.pytest_deselected(items=left_out)
+
+
+def _is_thorough(item: pytest.Item) -> bool:
+    """Whether it is marked; `thorough("*-slow")` is for cases with such an id only."""
+    case = (
+        item.callspec.id if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ""
+    )
+    marks = item.iter_markers("thorough")
+    return any(not one.args or any(fnmatchcase(case, id_) for id_ in one.args) for one in marks)
 
 
 def _place(item: pytest.Item) -> tuple[float, str]:

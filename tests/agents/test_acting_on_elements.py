@@ -250,6 +250,7 @@ async def test_pressing_focusing_and_scrolling_to_an_element(desk: Opening) -> N
         assert await made.script("scrollY") > 2_000
 
 
+@pytest.mark.thorough("*visibility*")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -24,6 +24,7 @@ def form_with(name: str) -> str:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_form_is_read_and_used_whatever_its_fields_are_called(
     desk: Opening, subtests: pytest.Subtests
@@ -87,6 +88,7 @@ async def test_a_slot_in_a_clickable_host_is_not_clickable_itself(desk: Opening)
         assert [one["role"] for one in found].count("clickable") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_link_without_a_box_is_clicked_through_its_content(
     desk: Opening, subtests: pytest.Subtests
@@ -152,6 +154,7 @@ async def opened(made: Desk, markup: str) -> None:
     assert '"79"' in await made.read()
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_click_in_a_frame_reaches_the_element_itself(
     desk: Opening, subtests: pytest.Subtests

@@ -198,6 +198,7 @@ async def test_an_answer_that_breaks_off_is_counted(home: Path, rich: Rich) -> N
     assert not responses(kept, "/tagged.png")
 
 
+@pytest.mark.thorough
 async def test_what_a_worker_loads_is_kept(home: Path, rich: Rich) -> None:
     async with opened(home) as engine:
         task = await crawled(engine, f"{rich.url}/busy", max_pages=1, timeout_ms=60_000)

@@ -118,6 +118,7 @@ async def test_the_progress_counts_bytes_while_they_arrive(server: Any, data: Pa
     await installing
 
 
+@pytest.mark.thorough
 async def test_the_full_browser_is_an_own_download(server: Any, data: Path) -> None:
     await install()
     with pytest.raises(BrowserMissing):
@@ -134,6 +135,7 @@ async def test_what_is_there_is_not_downloaded_again(server: Any, data: Path) ->
     assert len(server.asked) == 1
 
 
+@pytest.mark.thorough
 async def test_a_cancel_in_the_middle_leaves_nothing(server: Any, data: Path) -> None:
     server.hold()
     installing = asyncio.create_task(install())
@@ -172,6 +174,7 @@ async def test_without_a_network_the_error_names_other_ways(
     assert PASSWORD not in f"{failed} {failed.advice} {failed.fields}"
 
 
+@pytest.mark.thorough("HTTPS*")
 @pytest.mark.parametrize(
     ("variable", "status"), [("HTTP_PROXY", 407), ("HTTPS_PROXY", 407), ("HTTPS_PROXY", 403)]
 )
@@ -302,6 +305,7 @@ async def test_a_browser_that_does_not_start_is_removed(server: Any, data: Path)
     assert left_in(data) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.own_browser
 @pytest.mark.skipif(not DEBIAN.exists(), reason="needs the headless shell of Debian")
 async def test_a_real_browser_is_used_without_a_restart(server: Any, data: Path) -> None:

@@ -48,6 +48,7 @@ PAGES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_late_content_is_awaited_whatever_a_page_changes(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch

@@ -70,6 +70,7 @@ def told_of_refusals(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(click_links.ClickLinks, "run", telling)
 
 
+@pytest.mark.thorough("*localhost")
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("told_of_refusals")
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -92,6 +93,7 @@ async def test_a_frame_and_its_worker_send_nothing_for_a_click(
     assert page.clicks_refused == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("told_of_refusals")
 async def test_a_worker_sends_nothing_for_a_click(browsing: Making, pages: Pages) -> None:

@@ -83,6 +83,7 @@ async def test_a_page_that_was_at_rest_before_its_banner_went_is_read_again_once
     assert "privacy" not in page.text
 
 
+@pytest.mark.thorough
 async def test_each_page_of_several_sites_in_one_tab_has_its_banner_rejected(
     browsing: Making, pages: Pages
 ) -> None:
@@ -480,6 +481,7 @@ async def test_a_page_without_a_banner_is_read_once(
     assert waits == []
 
 
+@pytest.mark.thorough("localhost")
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_banner_in_a_frame_is_rejected_there(
     browsing: Making, pages: Pages, host: str
@@ -514,6 +516,7 @@ async def test_the_page_neither_sees_nor_calls_the_script(browsing: Making, page
     assert page.text.strip() == "0 undefined undefined"
 
 
+@pytest.mark.thorough
 async def test_a_hostile_page_changes_neither_the_result_nor_the_next_page(
     browsing: Making, pages: Pages
 ) -> None:
@@ -577,6 +580,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "POPUP_S", 1.0)
 
 
+@pytest.mark.thorough("*slow")
 @BOTH
 @pytest.mark.parametrize(
     "how", ["location.reload()", "location = '/again'", "setTimeout(() => location.reload(), 300)"]
@@ -596,6 +600,7 @@ async def test_a_page_that_its_banner_reloads_was_answered(
     assert page.settled
 
 
+@pytest.mark.thorough
 async def test_an_interim_page_that_leads_back_later_is_waited_for(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -622,6 +627,7 @@ async def test_elements_are_not_clicked_on_another_page_than_the_one_that_was_re
     assert (page.clicked, page.clicks_cut) == ([], True)
 
 
+@pytest.mark.thorough("*slow")
 @BOTH
 @pytest.mark.parametrize("later_ms", [0, 700])
 async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_nothing(
@@ -646,6 +652,7 @@ async def test_a_banner_that_is_shown_again_at_each_rejection_costs_its_page_not
             assert "privacy" not in following.text
 
 
+@pytest.mark.thorough("*slow")
 @BOTH
 @pytest.mark.parametrize(
     "elsewhere",
@@ -678,6 +685,7 @@ async def test_a_page_whose_banner_leads_elsewhere_is_kept_as_it_was(
     assert page.screenshot is None  # the tab shows something else
 
 
+@pytest.mark.thorough("answer2")
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(
     "answer",
@@ -713,6 +721,7 @@ async def test_what_a_page_loads_more_is_loaded_again_after_its_reload(
     assert (page.loads, page.text.count("entry"), page.loads_cut) == (2, 2, True)
 
 
+@pytest.mark.thorough("None")
 @pytest.mark.parametrize("wait_for", [None, "#article"])
 async def test_a_page_that_waits_for_the_answer_to_its_banner_gets_it(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, wait_for: str | None
@@ -749,6 +758,7 @@ async def test_a_page_that_reloads_itself_before_a_rejection_did_not_answer(
     assert page.consent != OPTED_OUT
 
 
+@pytest.mark.thorough("frame*")
 @pytest.mark.parametrize("how", ["frame.remove()", "top.location = '/privacy'"])
 @pytest.mark.usefixtures("hasty")
 async def test_the_end_of_a_frame_is_no_answer_to_its_banner(
@@ -799,6 +809,7 @@ async def test_the_real_rules_reject_a_known_banner(
         assert plain.consent == {}
 
 
+@pytest.mark.thorough
 async def test_a_bundle_of_a_page_whose_banner_leads_nowhere_shows_that_page(
     home: Path, pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,6 +197,7 @@ async def test_odd_pages_of_the_site_are_equal(site: Site, subtests: pytest.Subt
             expect_equal(path, *case.result())
 
 
+@pytest.mark.thorough
 @pytest.mark.own_browser
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_pages_that_do_odd_things_are_equal(

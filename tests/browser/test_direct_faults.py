@@ -327,6 +327,7 @@ ODD = {
 }
 
 
+@pytest.mark.thorough("/late*")
 @pytest.mark.own_browser
 @pytest.mark.parametrize(
     ("path", "asked", "text"),
@@ -438,6 +439,7 @@ async def test_the_page_after_one_that_failed_is_loaded_to_its_end(
         await session.aclose()
 
 
+@pytest.mark.thorough
 async def test_a_page_that_was_led_on_is_not_taken_for_the_next_document(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ SLOW_TO_SHOW = {
 }
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_animations_that_end_are_waited_for(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
@@ -100,6 +101,7 @@ RESTLESS = {
 }
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_changes_without_end_and_without_more_text_hold_up_no_page(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
@@ -116,6 +118,7 @@ async def test_changes_without_end_and_without_more_text_hold_up_no_page(
                 assert "came with the markup" in page.text
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_a_page_that_grows_beside_an_animation_is_read_when_it_is_whole(
     browsing: Making, pages: Pages, direct: bool
@@ -132,6 +135,7 @@ async def test_a_page_that_grows_beside_an_animation_is_read_when_it_is_whole(
     assert page.settled
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_an_answer_is_waited_for_beside_an_animation(
     browsing: Making, pages: Pages, direct: bool

@@ -84,6 +84,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_load, "ROOMY_CPU", 2.0)
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_a_page_is_idle_until_it_is_extracted_if_nothing_may_happen_in_it(
     browsing: Making, pages: Pages, direct: bool, subtests: pytest.Subtests
@@ -190,6 +191,7 @@ async def test_a_page_that_is_given_up_is_over(
         assert reported == ["idle", "over"]
 
 
+@pytest.mark.thorough("playwright-2-12")
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("roomy")
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ async def test_a_page_cannot_open_a_window_where_nobody_looks_on(site: Any) -> N
         assert instance.pages == [page]
 
 
+@pytest.mark.thorough
 async def test_a_page_is_left_while_earlier_attempts_to_leave_it_arrive(site: Any) -> None:
     async def earlier(page: Any) -> None:
         with contextlib.suppress(Error):  # the next one cancels it, or follows it

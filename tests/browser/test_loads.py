@@ -58,6 +58,7 @@ async def test_rows_that_a_scrolled_page_adds_by_a_timer_are_loaded(
                 assert (page.loads_cut, page.settled) == (False, True)
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_rows_that_a_scrolled_page_adds_by_an_interval_are_loaded(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, direct: bool
@@ -271,6 +272,7 @@ UNHANDLED = {
 }
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_no_form_is_sent_to_load_more(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool
@@ -402,6 +404,7 @@ async def test_requests_that_a_page_cancels_are_no_failures(browsing: Making, pa
     assert (page.loads_cut, page.settled) == (False, True)
 
 
+@pytest.mark.thorough
 async def test_a_page_that_grows_by_itself_is_not_scrolled_for_ever(
     browsing: Making, pages: Pages
 ) -> None:

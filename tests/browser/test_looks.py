@@ -164,6 +164,7 @@ async def test_frames_in_processes_of_their_own_look_alike(
         assert other.header(path, "sec-ch-ua") is None
 
 
+@pytest.mark.thorough("look1")
 @pytest.mark.parametrize("look", [PIXEL, IPHONE])
 async def test_a_window_that_a_page_opens_looks_alike(
     sites: tuple[Listener, Listener], look: BrowserLook

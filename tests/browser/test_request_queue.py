@@ -37,6 +37,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_queue, "QUEUED_S", 0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.own_browser
 @pytest.mark.usefixtures("soon")
 async def test_pages_wait_for_requests_that_wait_for_a_connection(

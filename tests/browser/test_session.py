@@ -124,6 +124,7 @@ async def test_an_unused_tab_that_does_not_close_neither_delays_a_page_nor_ends_
         assert len(closed) == 1
 
 
+@pytest.mark.thorough("*/busy-script")
 @pytest.mark.parametrize("path", ["/dialogs", "/hang", "/busy-script", "/files/archive.zip"])
 async def test_a_spoiled_tab_is_thrown_away(browsing: Making, site: Site, path: str) -> None:
     async with browsing(site.url) as made:

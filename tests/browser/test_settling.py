@@ -161,6 +161,7 @@ LATER_FRAMES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_the_document_of_a_frame_that_a_script_adds_is_waited_for(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
@@ -219,6 +220,7 @@ def reported_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RequestQueue, "_inform", late)
 
 
+@pytest.mark.thorough("/around*")
 @BOTH_CONNECTIONS
 @pytest.mark.parametrize("place", ["/", "/around"])
 async def test_a_new_frame_whose_request_is_reported_late_is_waited_for(
@@ -242,6 +244,7 @@ async def test_a_new_frame_whose_request_is_reported_late_is_waited_for(
     assert ("words" in page.text, page.settled) == (True, True)
 
 
+@pytest.mark.thorough
 async def test_a_page_with_a_new_frame_is_not_idle(
     browsing: Making, pages: Pages, reported_late: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,6 +326,7 @@ async def test_many_new_frames_hold_up_a_page_no_longer_than_one_of_them(
     assert page.render_ms < 20_000
 
 
+@pytest.mark.thorough
 async def test_a_new_frame_holds_up_a_page_that_loads_more_only_once(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +342,7 @@ async def test_a_new_frame_holds_up_a_page_that_loads_more_only_once(
     assert (found.loads, found.loads_cut, found.settled) == (5, False, True)
 
 
+@pytest.mark.thorough("True")
 @pytest.mark.timeout(900)  # many cases in one browser
 @pytest.mark.parametrize("direct", [True, False])
 async def test_a_frame_that_brings_nothing_holds_up_its_page_for_a_while_at_most(
@@ -835,6 +840,7 @@ async def test_a_page_that_stays_empty_while_something_may_come_is_not_settled(
             assert (page.empty, page.settled) == (True, False), path
 
 
+@pytest.mark.thorough
 async def test_an_answer_that_is_held_open_costs_the_first_pages_only(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1001,6 +1007,7 @@ COMPUTING = {
 }
 
 
+@pytest.mark.thorough
 @BOTH_CONNECTIONS
 async def test_a_page_whose_scripts_compute_is_not_at_rest(
     browsing: Making, pages: Pages, subtests: pytest.Subtests, direct: bool

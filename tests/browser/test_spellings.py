@@ -90,6 +90,7 @@ def kept(value: str, spelling: str) -> str:
     return Scrub([(value, MARK)], key_shapes=False).hide(spelling)
 
 
+@pytest.mark.thorough
 async def test_no_spelling_that_chromium_makes_of_a_password_is_kept() -> None:
     echo = Echo()
     echo.server.start()

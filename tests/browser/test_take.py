@@ -139,6 +139,7 @@ async def test_a_page_that_leads_on_is_not_taken_for_the_one_it_leads_to(
             assert page.final_url.startswith(f"{pages.url}/next")
 
 
+@pytest.mark.thorough
 async def test_a_page_that_stays_where_it_is_is_ready_when_it_is_still(
     browsing: Making, pages: Pages, subtests: pytest.Subtests
 ) -> None:
@@ -547,6 +548,7 @@ async def test_both_engines_agree_on_frames(browsing: Making, pages: Pages, cana
     assert not canary.hits
 
 
+@pytest.mark.thorough
 async def test_a_page_of_80_000_elements_is_all_there(browsing: Making, pages: Pages) -> None:
     pages["/"] = "".join(f"<p>row <b>{n}</b>\n" for n in range(40_000))
     async with browsing(pages.url) as made:

@@ -93,6 +93,7 @@ HOW = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 @BOTH_CONNECTIONS
 async def test_a_page_is_read_whatever_the_names_of_its_fields(
@@ -124,6 +125,7 @@ ELEMENT = """<my-card name=x>card</my-card><p>words</p><p hidden>unseen</p><scri
 customElements.define('my-card', class extends HTMLElement { DOES });</script>"""
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_custom_elements_change_no_copy_of_their_page(
     browsing: Making, pages: Pages, subtests: pytest.Subtests

@@ -91,6 +91,7 @@ async def test_the_name_of_the_browser_stays_while_another_one_shows_windows(
             await session.aclose()
 
 
+@pytest.mark.thorough
 async def test_a_browser_with_windows_ends_soon_after_its_last_use_and_its_driver_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_cancel_by_the_keyboard_that_cannot_be_noted_says_why(octask: Octask, 
     assert program.returncode == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R20")
 def test_a_crawl_settles_once_its_end_can_be_written(octask: Octask, site: Any) -> None:
     program, root = crawling(octask, site, "--delay-ms", "500", links=1)

@@ -32,6 +32,7 @@ def test_a_recording_tells_how_it_ended(octask: Octask, site: Any) -> None:
     assert "ended by:  its limit of time" in octask("get", ended["task_id"])
 
 
+@pytest.mark.thorough("200-False")
 @pytest.mark.case("R62")
 @pytest.mark.parametrize(("most", "told"), [(2, True), (200, False)])
 def test_a_crawl_reports_its_page_limit(octask: Octask, site: Any, most: int, told: bool) -> None:

@@ -268,6 +268,7 @@ main()
 VERIFIED = ["browser", "start", "list", "cancel", "result", "restart", "kill", "wait"]
 
 
+@pytest.mark.thorough("False")
 @pytest.mark.parametrize("browser", [True, False])
 def test_doctor_verifies_the_steps_of_the_seed_and_leaves_nothing(
     octask: Octask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: bool

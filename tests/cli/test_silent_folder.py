@@ -12,6 +12,7 @@ from tests.support.octask import LIMIT_S, Octask, said_until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts by FUSE")
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R98")
 def test_a_silent_folder_is_reported_soon(octask: Octask, monkeypatch: pytest.MonkeyPatch) -> None:
     root = octask.home / "tasks"

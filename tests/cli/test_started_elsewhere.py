@@ -118,6 +118,7 @@ async def test_the_default_cluster_loads_the_pages_of_a_task_that_names_none(
         assert where == {""}
 
 
+@pytest.mark.thorough("detached")
 @pytest.mark.parametrize("more", [(), ("--detach",)], ids=["here", "detached"])
 async def test_what_start_refuses_is_refused_by_name(
     home: Path, site: Any, more: tuple[str, ...]

@@ -132,6 +132,7 @@ async def test_another_page_has_the_room_of_an_idle_one(late: tuple[LateSite, st
             await until(lambda: states[2] == ["idle"])
 
 
+@pytest.mark.thorough("memory")
 @pytest.mark.parametrize("why", ["unasked", "memory", "processors"])
 async def test_idle_pages_count_where_it_must_be(
     late: tuple[LateSite, str], monkeypatch: pytest.MonkeyPatch, why: str

@@ -119,6 +119,7 @@ def test_a_worker_keeps_its_address_when_its_scheduler_is_started_again() -> Non
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process without its handlers")
 def test_a_worker_whose_name_is_taken_waits_until_it_is_free(tmp_path: Path) -> None:
     orders, _ = certificate()

@@ -98,6 +98,7 @@ async def test_cancel_stops_a_command(opened: Opening, site: Site, slow: dict[st
     assert states(result) == states(found)
 
 
+@pytest.mark.thorough("goto")
 @pytest.mark.parametrize(
     ("slow", "about"),
     [
@@ -142,6 +143,7 @@ async def test_a_command_on_a_page_that_hangs_says_its_limit(
     assert error["message"] == f"not done within 1 s: {site.url}/static/1"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
 async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch

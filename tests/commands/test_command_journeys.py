@@ -304,6 +304,7 @@ async def test_commands_act_in_frames_of_any_site(opened: Opening, site: Site) -
     assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
 
 
+@pytest.mark.thorough
 async def test_ambiguous_and_missing_frames_are_reported(opened: Opening, site: Site) -> None:
     site.answers["/frames"] = page("<iframe class=f src=/inner></iframe>" * 2)
     site.answers["/inner"] = page("<p>one</p><p>two</p><iframe srcdoc='<b>deep</b>'></iframe>")
@@ -339,6 +340,7 @@ async def test_ambiguous_and_missing_frames_are_reported(opened: Opening, site: 
         await too_late(booth, goto, missing, "#none (it is not there or hidden)")
 
 
+@pytest.mark.thorough
 async def test_wait_for_gone_fails_for_a_missing_frame(opened: Opening, site: Site) -> None:
     site.answers["/frame"] = page(
         """<iframe id=f srcdoc="<p>in</p><iframe class=deep srcdoc='<b>deep</b>'></iframe>">
@@ -421,6 +423,7 @@ def test_alternatives_of_a_target_mean_nothing_without_it() -> None:
     assert mistakes(caught.value) == {"commands[0].args.target_alternatives": "contradiction"}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_what_a_reason_quotes_takes_none_of_our_own_words_with_it(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
@@ -694,6 +697,7 @@ def test_a_glob_of_a_path_passes_over_the_host() -> None:
     assert not Glob("https://shop.example/").matches("https://shop.example/cart")
 
 
+@pytest.mark.thorough
 async def test_what_is_typed_in_a_frame_is_covered_in_pictures(opened: Opening, site: Site) -> None:
     far = f"http://localhost:{site.port}"
     site.answers["/outer"] = page(f"<iframe src={far}/field></iframe><iframe src=/field></iframe>")

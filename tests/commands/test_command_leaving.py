@@ -103,6 +103,7 @@ async def test_history_and_closing_skip_beforeunload(opened: Opening, editor: Si
     assert closed[-1] == {"closed": True, "url": f"{editor.url}/editor", "tabs": 1}
 
 
+@pytest.mark.thorough
 async def test_dialogs_set_to_stay_fail_the_navigation(
     opened: Opening, editor: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.sample.site import Answer
@@ -29,6 +31,7 @@ async def test_goto_works_from_a_page_that_redirects(opened: Opening, site: Site
             assert (at["url"], at["status"], text["text"]) == (plain["args"]["url"], 200, "runs")
 
 
+@pytest.mark.thorough
 async def test_the_next_task_of_the_instance_opens_its_address(opened: Opening, site: Site) -> None:
     restless, plain = leaving(site, 30)
     async with opened() as booth:

@@ -263,6 +263,7 @@ async def test_a_missing_secret_is_found_before_anything_is_written(opened: Open
     assert mistakes(caught.value) == {"commands[0].args.text": "missing_secret"}
 
 
+@pytest.mark.thorough
 async def test_a_direct_call_and_a_task_give_the_same_bytes(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

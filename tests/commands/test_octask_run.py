@@ -350,6 +350,7 @@ def test_uploads_come_from_the_operators_folder(octask: Octask, site: Site) -> N
     assert "COMPLETED" in octask("wait", detached).stdout
 
 
+@pytest.mark.thorough("retry")
 @pytest.mark.parametrize("verb", ["retry", "rerun"])
 def test_a_rerun_takes_variables_and_files(octask: Octask, site: Site, verb: str) -> None:
     (octask.folder / "files").mkdir()

@@ -105,6 +105,7 @@ def browser() -> str | None:
     return os.environ.get("OC_BROWSER")
 
 
+@pytest.mark.thorough("auto")
 @pytest.mark.parametrize("which", KINDS)
 async def test_a_task_goes_through_its_proxy_alone_and_keeps_no_password(
     home: Path, kept_browser: object, proxy: RecordingProxy, which: str
@@ -129,6 +130,7 @@ async def test_a_task_goes_through_its_proxy_alone_and_keeps_no_password(
     assert leaks(home) == []
 
 
+@pytest.mark.thorough("auto")
 @pytest.mark.parametrize("which", KINDS)
 async def test_the_proxy_of_the_settings_is_for_tasks_that_ask_for_none(
     home: Path, kept_browser: object, proxy: RecordingProxy, which: str

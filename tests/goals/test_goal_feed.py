@@ -132,6 +132,7 @@ async def test_old_runs_are_omitted_and_damaged_ones_shown(home: Path, elsewhere
         await rows.close()
 
 
+@pytest.mark.thorough
 async def test_runs_of_a_new_folder_are_listed(home: Path, elsewhere: Goals) -> None:
     async with opened(home) as engine:
         rows = Rows(engine)

@@ -58,6 +58,7 @@ def test_a_relative_root_in_the_environment_is_refused_in_a_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough("empty")
 @pytest.mark.parametrize("scene", ["main", "start", "empty"])
 def test_a_picture_is_saved_without_a_screen(tmp_path: Path, scene: str) -> None:
     file = tmp_path / "shot.png"

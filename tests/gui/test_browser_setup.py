@@ -86,6 +86,7 @@ async def begin_download(session: Session) -> None:
     await when(setup_of(session).bar.isVisible)
 
 
+@pytest.mark.thorough
 @real
 @pytest.mark.own_browser
 async def test_a_downloaded_browser_is_used_at_once(tmp_path: Path, server: DownloadServer) -> None:
@@ -99,6 +100,7 @@ async def test_a_downloaded_browser_is_used_at_once(tmp_path: Path, server: Down
         assert "is installed" in session.window.context.news_bar.title
 
 
+@pytest.mark.thorough
 @real
 @pytest.mark.own_browser
 async def test_a_download_replaces_a_wrong_setting(tmp_path: Path, server: DownloadServer) -> None:
@@ -172,6 +174,7 @@ async def test_escape_downloads_nothing(tmp_path: Path, server: DownloadServer) 
         assert not server.asked
 
 
+@pytest.mark.thorough
 async def test_with_a_shell_the_download_is_for_recordings(
     tmp_path: Path, server: DownloadServer
 ) -> None:

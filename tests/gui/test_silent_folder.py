@@ -25,6 +25,7 @@ def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gui.engine_link.bridge.SILENT_S", 2.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R98")
 async def test_a_folder_that_falls_silent_is_told_and_its_rows_stay(tmp_path: Path) -> None:
     root = tmp_path / "home" / "tasks"

@@ -92,6 +92,7 @@ async def test_a_deleted_ledger_empties_the_list_until_it_returns(home: Path) ->
         await until(lambda: window.area.state == "table", window.area.populated)
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R56")
 async def test_after_a_flood_of_rewrites_the_table_is_what_is_on_disk(home: Path) -> None:
     root = home / "tasks"

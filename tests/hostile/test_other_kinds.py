@@ -18,6 +18,7 @@ NONE = ("sitemap_missing", "sitemap_unmatched")
 READ = {"mixed": 12, "long": 30}  # the pages of those that list some
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R61")
 async def test_every_hostile_sitemap_ends_in_pages_or_in_a_sentence(home: Path) -> None:
     with HostileProgram() as site:

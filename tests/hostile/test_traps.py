@@ -84,6 +84,7 @@ def seen(request) -> Both:
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.thorough("browser")
 @pytest.mark.case("R61")
 def test_honest_pages_beside_traps_are_whole(seen):
     for path in SAFE:

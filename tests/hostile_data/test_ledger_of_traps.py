@@ -67,6 +67,7 @@ def test_what_could_be_read_in_two_ways_is_not_opened(world: World) -> None:
             assert trap.strict in opened.reason
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R32", "R36", "R37", "R38")
 def test_every_way_of_looking_ends_in_an_answer_or_a_sentence(tmp_path: Path) -> None:
     planted = plant(tmp_path / "tasks", traps()[::EVERY])

@@ -30,6 +30,7 @@ def wanted(kind, site):
     }[kind]
 
 
+@pytest.mark.thorough("oc_evidence_bundle")
 @pytest.mark.parametrize("name", ["crawl_sitemap", "oc_evidence_bundle", "oc_session_snapshot"])
 async def test_a_direct_call_and_a_task_give_the_same_bytes(home, site, name):
     args, kind = wanted(name, site), KINDS[name]

@@ -88,6 +88,7 @@ sys.stdin.readline()  # a signal that comes late must still find its handler
 """
 
 
+@pytest.mark.thorough("*ahead")
 @pytest.mark.case("R29", "R30")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGUSR1")
 @pytest.mark.parametrize("step_ms", [DAY_MS, -HOUR_MS], ids=["a day ahead", "an hour back"])

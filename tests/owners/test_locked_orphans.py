@@ -130,6 +130,7 @@ async def test_new_orphans_are_reaped_at_once(tmp_path: Path, soon_dead: None) -
                 break
 
 
+@pytest.mark.thorough
 def test_a_list_says_who_is_busy_and_reap_waits_for_all_of_them_at_once(home: Path) -> None:
     root = home / "tasks"
     for number in range(4):

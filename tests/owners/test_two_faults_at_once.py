@@ -119,6 +119,7 @@ def test_a_full_disk_of_an_away_ledger(crawl: subprocess.Popen[str], disk: Disk,
     judge(disk, ended["status"])
 
 
+@pytest.mark.thorough("away")
 @pytest.mark.case("R99")
 @pytest.mark.parametrize("killed", ["away", "back"])
 def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_with_its_pages(

@@ -37,6 +37,7 @@ async def sign_in(engine: Engine) -> Any:
     return page
 
 
+@pytest.mark.thorough("True")
 @pytest.mark.parametrize("closes", [True, False])
 async def test_a_window_that_is_closed_or_said_to_be_done_leaves_a_profile(
     home: Path, screen: str, login_site: LoginSite, closes: bool

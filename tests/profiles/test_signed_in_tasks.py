@@ -94,6 +94,7 @@ async def test_a_crawl_sees_the_pages_behind_the_login_and_none_of_its_secrets_a
             assert secret.encode() not in everything
 
 
+@pytest.mark.thorough("auto")
 @pytest.mark.parametrize("engine_name", ["static", "auto"])
 async def test_other_engines_are_signed_in_too(
     home: Path, login_site: LoginSite, kept_browser: Any, engine_name: str
@@ -142,6 +143,7 @@ async def test_a_crawl_that_is_signed_out_keeps_its_pages_and_goes_on_after_a_ne
         assert not loaded & {page["url"].removeprefix(login_site.url) for page in before}
 
 
+@pytest.mark.thorough("browser")
 @pytest.mark.parametrize("engine_name", ["browser", "static"])
 async def test_a_session_whose_cookie_changes_stays_signed_in_and_so_does_its_profile(
     home: Path,

@@ -12,6 +12,7 @@ from tests.recording.test_recording_names import named, showing
 SHADOWING = ("children", "childNodes", "matches", "nodeType", "parentElement", "parentNode")
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # many cases in one browser
 async def test_elements_of_a_form_are_named_whatever_its_fields_are_called(
     subtests: pytest.Subtests,

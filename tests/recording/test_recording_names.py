@@ -233,6 +233,7 @@ def every_name(told: dict[str, Any]) -> list[str]:
     return [*filter(None, single), *(selector for _, selector in told["within"])]
 
 
+@pytest.mark.thorough("page")
 @pytest.mark.parametrize("markup", [PAGE, ITEMS], ids=["page", "items"])
 async def test_every_recorded_locator_is_unique_in_playwright(markup: str) -> None:
     async with showing(markup) as page:

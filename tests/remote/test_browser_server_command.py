@@ -116,6 +116,7 @@ def test_a_task_uses_it_with_the_token_of_its_file(tmp_path: Path, site: Any) ->
     assert (left["url"], left["token"]) == (None, kept["token"])  # the token stays
 
 
+@pytest.mark.thorough("during*")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("moment", ["at work", "during the start"])
 def test_a_killed_server_leaves_no_browser(tmp_path: Path, site: Any, moment: str) -> None:

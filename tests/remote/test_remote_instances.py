@@ -163,6 +163,7 @@ async def test_a_flood_of_foreign_connections_does_not_keep_the_browser_waiting(
         await session.aclose()
 
 
+@pytest.mark.thorough
 async def test_a_browser_without_work_is_given_back(
     site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

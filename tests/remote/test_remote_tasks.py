@@ -93,6 +93,7 @@ async def test_a_recording_there_has_the_same_actions(home: Path, site: Any) -> 
     assert [one["type"] for one in result_of(home, record)["actions"]] == ["navigate", "check"]
 
 
+@pytest.mark.thorough("*browser*")
 @pytest.mark.parametrize("what", ["the connection is lost", "the browser ends"])
 async def test_a_recording_says_how_it_lost_its_browser(home: Path, site: Any, what: str) -> None:
     async with lending() as lent, engine_at(home, lent.environ) as engine:
@@ -162,6 +163,7 @@ async def test_the_token_is_in_no_file(home: Path, site: Any) -> None:
     assert [path for path, data in files.items() if TOKEN.encode() in data] == []
 
 
+@pytest.mark.thorough
 async def test_a_task_is_started_again_with_the_browser_that_an_option_names(
     home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ class Filled:
             page.write_string(row, 0, f"http://site.test/{row * row}")
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 def test_a_disk_full_at_any_byte_is_a_caught_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "_Sheets", Filled)

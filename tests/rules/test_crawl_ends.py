@@ -38,6 +38,7 @@ async def alone(bench: Bench, number: int) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.thorough("acts[01]")
 @pytest.mark.parametrize("acts", [("force",), ("cancel",), ("force", "cancel"), ("force", "force")])
 async def test_all_records_agree_on_a_crawl_end(bench: Bench, acts: tuple[str, ...]) -> None:
     chance = random.Random(7)

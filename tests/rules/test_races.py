@@ -105,6 +105,7 @@ def test_two_ends_at_once_are_one_end(ledger: Ledger) -> None:
         assert ends_of(ledger, task_id) == [status.lower()]
 
 
+@pytest.mark.thorough("CANCELLED")
 @pytest.mark.case("R10", "R11")
 @pytest.mark.parametrize("second", ["COMPLETED", "CANCELLED"])
 def test_concurrent_run_completions_are_one_end(home: Path, ledger: Ledger, second: str) -> None:

@@ -105,6 +105,7 @@ class World:
             self.now_ms += max(0, away_ms) + self.chance.randrange(LOOK_MS)
 
 
+@pytest.mark.thorough("*skip")
 @pytest.mark.parametrize("missed", ["once", "skip"])
 @pytest.mark.parametrize("name", RULES)
 def test_no_run_comes_twice_and_none_is_lost_but_by_the_rule(

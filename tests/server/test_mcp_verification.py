@@ -54,6 +54,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.verbs.program_verbs.SETTLE_MS", 100_000)
 
 
+@pytest.mark.thorough("serve-auto")
 async def test_a_crawl_is_started_listed_cancelled_and_found_again(
     side: str, mode: str, hosting: Hosting, places: list[str], site: Any
 ) -> None:
@@ -81,6 +82,7 @@ async def test_a_crawl_is_started_listed_cancelled_and_found_again(
         assert [one["status"] for one in listed["tasks"]] == ["COMPLETED", "CANCELLED"]
 
 
+@pytest.mark.thorough("serve-auto")
 async def test_the_task_of_a_killed_process_is_reaped(
     side: str, mode: str, hosting: Hosting, places: list[str], site: Any
 ) -> None:
@@ -117,6 +119,7 @@ async def test_a_task_outlives_the_host_that_started_it(
         assert ended["status"] == "CANCELLED"
 
 
+@pytest.mark.thorough("serve-auto")
 async def test_a_run_cannot_be_called_complete_before_its_items_are(
     side: str, mode: str, hosting: Hosting, places: list[str], site: Any
 ) -> None:
@@ -176,6 +179,7 @@ async def test_a_run_cannot_be_called_complete_before_its_items_are(
         assert len(found["bulk_progress_contract"]["completed"]) == 2
 
 
+@pytest.mark.thorough("serve-auto")
 async def test_an_envelope_counts_the_calls_that_name_it(
     side: str, mode: str, hosting: Hosting, places: list[str], site: Any
 ) -> None:

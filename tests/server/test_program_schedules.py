@@ -43,6 +43,7 @@ async def run_to_its_end(client: Client, schedule_id: str) -> dict[str, Any]:
     return await call(client, "oc_task_wait", task_id=started["task_id"])
 
 
+@pytest.mark.thorough("serve")
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_program_adds_changes_runs_and_removes_a_schedule(
     side: str, hosting: Hosting, home: Path, places: list[str], changing: ChangingSite
@@ -99,6 +100,7 @@ async def test_a_program_repeats_a_task_that_has_run(
     assert run["engine"]["schedule"]["changes"]["changed"] == 1
 
 
+@pytest.mark.thorough
 async def test_a_run_over_standard_input_outlives_its_host_and_is_not_doubled(
     hosting: Hosting, places: list[str], site: Any
 ) -> None:

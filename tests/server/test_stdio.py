@@ -75,6 +75,7 @@ def run(command: list[str]) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.thorough("input")
 @pytest.mark.parametrize("how", ["input", "terminate"])
 def test_the_server_ends_with_its_host_and_leaves_no_browser(
     how: str, home: Path, site: Any

@@ -223,6 +223,7 @@ def die_once(place: Place, path: str) -> None:
         kill_renderer()
 
 
+@pytest.mark.thorough
 @no_stop
 async def test_a_driver_that_stands_still_leaves_no_profile_in_the_temp_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Running

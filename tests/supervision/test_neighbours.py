@@ -202,6 +202,7 @@ FULL = """<p>full</p><script>for (const one of [localStorage, sessionStorage])
 try { for (let at = 0;; at += 1) one[at] = "x".repeat(1e5) } catch {}</script>"""
 
 
+@pytest.mark.thorough("sessionStorage")
 @pytest.mark.case("R97")
 @pytest.mark.parametrize("storage", ["localStorage", "sessionStorage"])
 async def test_a_page_that_finds_no_room_in_its_storage_is_taken_again_without_it(
@@ -231,6 +232,7 @@ async def test_a_site_that_refuses_without_cookies_is_asked_once(
     assert made.hits["refused"] == 1
 
 
+@pytest.mark.thorough
 async def test_a_hanging_page_has_two_attempts(
     home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,10 +246,9 @@ async def test_a_hanging_page_has_two_attempts(
     assert kept["/loop"]["attempts"] == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R93")
-@pytest.mark.parametrize(
-    "connection", [pytest.param("playwright", marks=pytest.mark.thorough), "direct"]
-)
+@pytest.mark.parametrize("connection", ["playwright", "direct"])
 async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_are_kept(
     home: Path,
     place: Place,
@@ -392,6 +393,7 @@ async def held_up(home: Path, browser: Running, one: Holding, turn: asyncio.Lock
     assert len(again) <= one.most_again, "later pages had a context of their own"
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R93")
 async def test_a_page_that_never_settles_has_one_attempt(
     home: Path, browser: Running, monkeypatch: pytest.MonkeyPatch

@@ -42,6 +42,7 @@ from tests.support.memory_context import MemoryContext
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R74")
 @pytest.mark.usefixtures("patience")
 async def test_an_endless_script_keeps_the_browser(home: Path, place: Place) -> None:
@@ -130,6 +131,7 @@ CRAWL = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.case("R31")
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
 def test_pages_late_by_a_suspend_are_retried(home: Path, place: Place) -> None:
@@ -200,6 +202,7 @@ def test_no_kind_of_timeout_names_the_address_that_its_page_record_has() -> None
     assert fetch.failure_of(rules).error == "robots.txt did not answer within 35 s"
 
 
+@pytest.mark.thorough
 async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_once(
     home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

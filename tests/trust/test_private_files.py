@@ -61,6 +61,7 @@ def user(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.thorough("63")
 @pytest.mark.case("R48")
 @pytest.mark.parametrize("umask", [0o000, 0o077])
 def test_everything_that_is_made_is_its_owners_alone(user: Path, umask: int) -> None:

@@ -309,6 +309,7 @@ SLOW = "<p>here</p>" + "".join(
 )
 
 
+@pytest.mark.thorough
 async def test_clicks_end_at_the_time_limit_and_say_so(home: Path) -> None:
     page = await clicked(home, Site({"/": SLOW}), timeout_ms=10_000)
     assert page["clicks_cut"] is True
@@ -598,6 +599,7 @@ const make = () => { box.innerHTML = '<ul></ul><button>Next</button>';
 make();</script>"""
 
 
+@pytest.mark.thorough("re*")
 @pytest.mark.parametrize(
     ("change", "end"),
     [

@@ -237,6 +237,7 @@ async def test_a_cancel_ends_the_wait_that_a_site_asks_for(
         assert (await engine.tasks.wait(record.task_id, ended_s * 1_000)).status == Status.CANCELLED
 
 
+@pytest.mark.thorough
 async def test_pages_that_wait_for_a_slow_site_load_in_larger_numbers(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

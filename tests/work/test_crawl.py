@@ -253,6 +253,7 @@ async def test_trouble_with_one_page_stays_with_that_page(site, path, error):
     assert (outcome.failed, outcome.stopped_by) == (1, "frontier")
 
 
+@pytest.mark.thorough
 async def test_half_a_page_is_kept_and_says_so(site):
     _, pages = await crawled(f"{site.url}/hang-body", timeout_ms=8_000, max_pages=1)
     assert (pages[0]["truncated"], pages[0]["settled"]) == (True, False)
@@ -469,6 +470,7 @@ async def test_a_page_with_nothing_to_see_is_counted(form, body, empty):
     assert outcome.summary().get("empty_pages", 0) == empty
 
 
+@pytest.mark.thorough
 async def test_pages_that_were_taken_too_early_are_counted(site):
     outcome, pages = await crawled(f"{site.url}/hang-body", max_pages=1, timeout_ms=8_000)
     assert pages[0]["settled"] is False

@@ -53,6 +53,7 @@ def slow(request: Request) -> Answer:
     return Answer(CROWD.encode(), delay_s=1.0)
 
 
+@pytest.mark.thorough("600000")
 @pytest.mark.parametrize("delay_ms", [0, 600_000])
 async def test_a_crawl_ends_at_its_time_limit(
     home: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int
@@ -94,6 +95,7 @@ async def test_a_crawl_within_its_limits_ends_by_itself(home: Path) -> None:
     assert (found["summary"]["stopped_by"], len(found["pages"])) == ("frontier", 2)
 
 
+@pytest.mark.thorough
 async def test_a_search_for_addresses_ends_with_the_time_of_its_crawl(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ async def test_a_page_is_scrolled_while_it_grows(home: Path) -> None:
     assert ("row 9" in still["content"], "row 39" in still["content"]) == (True, False)
 
 
+@pytest.mark.thorough
 async def test_scrolling_ends_at_its_limit_and_says_so(home: Path) -> None:
     # Its rows come so late that no machine is too slow to tell a page from its scrolling.
     html = ENDLESS.replace("MOST", "1e9").replace("setTimeout(more, 60)", "ask()")

@@ -315,6 +315,7 @@ def test_a_page_that_arrived_and_hangs_is_no_failure_of_its_host() -> None:
 # The crawl.
 
 
+@pytest.mark.thorough("browser")
 @pytest.mark.parametrize("engine_name", ["static", "browser"])
 @pytest.mark.usefixtures("short")
 async def test_a_host_that_stays_down_is_given_up_and_a_resume_loads_the_rest(
@@ -380,6 +381,7 @@ async def test_broken_pages_among_others_and_their_repetitions_begin_no_pause(
     assert summary_of(home, record)["http_errors"] == 30
 
 
+@pytest.mark.thorough("browser")
 @pytest.mark.parametrize("engine_name", ["static", "browser"])
 async def test_a_broken_part_of_a_site_that_answers_begins_no_pause(
     home: Path, site: DownSite, engine_name: str

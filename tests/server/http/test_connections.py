@@ -122,6 +122,7 @@ async def test_a_body_that_nobody_wants_is_not_read_for_ever(
             await _trickle(writer)
 
 
+@pytest.mark.thorough
 async def test_a_reader_that_does_not_read_is_closed(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_it_prints_the_place_of_the_token_and_not_the_token(octask: Octask) -> N
     assert token not in out + err
 
 
+@pytest.mark.thorough
 @posix
 def test_the_token_stays_and_the_port_may_be_chosen(octask: Octask) -> None:
     tokens = []
