@@ -46,6 +46,7 @@ from engine.model.records import (
     Unreadable,
 )
 from engine.model.status import moment, worked_until
+from engine.query.subject import address_in, host_of
 from engine.text.messages import ENGLISH
 
 # A task's folder as one zip file: its files unchanged, without locks, links and logins.
@@ -173,7 +174,8 @@ COLUMNS: Final = (
     *(Column("total", 8), Column("failed", 8), Column("created_at", 24), Column("started_at", 24)),
     *(Column("ended_at", 24), Column("duration_ms", 12), Column("error_code", 18)),
     *(Column("error", 50), Column("budget_status", 12), Column("budget_exceeded", 24)),
-    *(Column("phase", 10), Column("host", 18), Column("pid", 8), Column("parent_task_id", 18)),
+    *(Column("phase", 10), Column("host", 18), Column("machine", 18), Column("pid", 8)),
+    Column("parent_task_id", 18),
     *(Column("contract_id", 18), Column("forced_at", 24), Column("client", 18)),
     Column("route", 8),
 )
@@ -240,7 +242,10 @@ def _rows(
 
 
 def row_of(view: TaskView) -> dict[str, Any]:
-    """Convert a task's view to a row; unknown fields are empty."""
+    """Convert a task's view to a row; unknown fields are empty.
+
+    `host` is the site's, as in the list and in queries; `machine` ran the task.
+    """
     entry, units = view.entry, view.units
     row: dict[str, Any] = {column.name: None for column in COLUMNS}
     if isinstance(entry, Unreadable):
@@ -253,7 +258,8 @@ def row_of(view: TaskView) -> dict[str, Any]:
         "kind": entry.kind,
         "status": entry.status,
         "orphaned": view.orphaned,
-        "url": entry.url,
+        "url": address_in(entry.args_summary) or entry.url,
+        "host": host_of(view),
         "objective": entry.objective,
         "error_code": entry.error.code if entry.error else None,
         "error": entry.error.message if entry.error else None,
@@ -281,7 +287,7 @@ def _times(record: TaskRecord) -> Mapping[str, Any]:
 def _links(engine: EngineFields) -> Mapping[str, Any]:
     return {
         "name": engine.name,
-        "host": engine.host,
+        "machine": engine.host,
         "parent_task_id": plain_id(engine.parent_task_id or "") or None,
         "contract_id": plain_id(engine.contract_id or "") or None,
         "forced_at": iso(engine.forced_at),

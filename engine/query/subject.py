@@ -40,7 +40,7 @@ from engine.query.attention_reasons import reasons
 
 UNKNOWN: Final = math.nan
 ADDRESSES: Final = ("url", "sitemap_url")
-_SAID: Final = ("sitemap_url", "label", "objective")  # display names of a task
+SAID: Final = ("sitemap_url", "label", "objective")  # display names of a task
 CUT: Final = 2000  # characters of one text in the haystack
 _NETLOC = re.compile(r"[a-z][a-z0-9+.-]*:/*(?:[^/?#@]*@)?([^/?#]*)", re.I)
 _PORT = re.compile(r":\d+$")
@@ -285,7 +285,7 @@ def haystack(view: TaskView) -> str:
         return f"{entry.task_id}\nunreadable\n{entry.reason}".casefold()
     parts = [entry.task_id, entry.kind, entry.status, entry.url, entry.objective or ""]
     args = entry.args_summary
-    parts += [args[name] for name in _SAID if isinstance(args.get(name), str)]
+    parts += [args[name] for name in SAID if isinstance(args.get(name), str)]
     if entry.engine is not None:
         parts += [entry.engine.name or "", entry.engine.command_task_id or ""]
     if entry.error is not None:
@@ -301,13 +301,23 @@ def host_of(view: TaskView) -> str:
     entry = view.entry
     if isinstance(entry, Unreadable):
         return ""
+    found = _NETLOC.match(address_in(entry.args_summary))
+    return found[1].casefold() if found is not None else ""
+
+
+def address_in(args: Mapping[str, Any]) -> str:
+    """Return the address with a host that a task opens first; "" without one."""
     for name in ADDRESSES:
-        address = entry.args_summary.get(name)
-        found = _NETLOC.match(address) if isinstance(address, str) else None
-        if found is not None and found[1]:
-            return found[1].casefold()
-    found = _NETLOC.match(first_address(entry.args_summary))
-    return found[1].casefold() if found is not None and found[1] else ""
+        address = args.get(name)
+        if isinstance(address, str) and _has_host(address):
+            return address
+    first = first_address(args)
+    return first if _has_host(first) else ""
+
+
+def _has_host(address: str) -> bool:
+    found = _NETLOC.match(address)
+    return found is not None and bool(found[1])
 
 
 def first_address(args: Mapping[str, Any]) -> str:

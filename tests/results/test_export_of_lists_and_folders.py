@@ -60,6 +60,23 @@ async def test_a_row_of_the_list_holds_no_formula_and_no_secret(ledger, tmp_path
     assert (second["status"], second["error"]) == ("unreadable", "not valid JSON")
 
 
+async def test_a_row_of_the_list_names_the_host_of_the_site_and_the_machine_that_ran_it(
+    ledger, tmp_path
+) -> None:
+    args = ({"url": "http://ann:pw@site.test:81/x"}, {"sitemap_url": "https://map.test/s.xml"})
+    views = [
+        TaskView(
+            TaskRecord(f"{n}" * 16, "crawl", args_summary=one, engine=EngineFields(host="vm7"))
+        )
+        for n, one in enumerate(args)
+    ]
+    await written(ledger, views, "csv", tmp_path / "list.csv")
+    with (tmp_path / "list.csv").open(newline="") as file:
+        rows = [(row["host"], row["machine"], row["url"]) for row in csv.DictReader(file)]
+    assert [row[:2] for row in rows] == [("site.test:81", "vm7"), ("map.test", "vm7")]
+    assert rows[1][2] == "https://map.test/s.xml"
+
+
 async def test_no_task_of_a_list_took_less_than_no_time(ledger, tmp_path) -> None:
     orphan = TaskRecord(
         "c" * 16,
