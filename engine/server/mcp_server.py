@@ -36,7 +36,7 @@ from engine.service.admission import client_name
 from engine.service.engine import Engine
 from engine.service.stop_plan import Stopped
 from engine.text import words
-from engine.verbs.json_answers import answer_data, described_for_programs, task_data
+from engine.verbs.json_answers import brief_answer_data, described_for_programs, task_data
 from engine.verbs.model import CALLER, Caller
 from engine.verbs.program_verbs import USUAL_BYTES, result_data, settled
 
@@ -166,7 +166,7 @@ class McpServer:
             return reply_result(answer)
         if isinstance(answer, Stopped):
             await settled(self._engine, answer)
-        data = await answer_data(self._engine, tool.verb.name, answer)
+        data = await brief_answer_data(self._engine, tool.verb.name, answer)
         return data_result(data)
 
 

@@ -148,7 +148,7 @@ _ALL: Final = (
         "List tasks of the ledger, newest first: yours, the operator's, and those of other "
         "programs. Use it to find a task again after a restart. Filter by status and kind, or with "
         "query, such as 'status:failed host:example.com age:<1h'. Returns {tasks, count, more}; "
-        "each task has its state, progress and error, and no result.",
+        "each task in short: state, address, progress, error.",
         reads=True,
     ),
     _tool(

@@ -14,6 +14,7 @@ from engine.budgets import has_budget
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.ledger.machine import wall_ms
 from engine.model import redact
+from engine.model.display import elide_right
 from engine.model.errors import EngineError, InvalidArguments, QueryError
 from engine.model.records import Hold, TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
@@ -53,6 +54,44 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
     if "args_summary" in record:  # another program may have stored a token in an address
         record["args_summary"] = redact.value(record["args_summary"])
     return {**record, "view": derived}
+
+
+BRIEF_CHARS: Final = 200  # of one text of a brief task
+_BRIEF_RECORD: Final = (
+    *("task_id", "kind", "status", "pid", "created_at", "started_at", "ended_at"),
+    *("cancel_requested_at", "phase", "recommended_next", "reason"),
+)
+_BRIEF_ENGINE: Final = ("name", "client", "command_task_id", "parent_task_id")
+
+
+def brief(task: Data) -> Data:
+    """Shorten an encoded task to what one needs to choose it from a list.
+
+    Every field keeps its name and place; `args_summary` has only the address, and the texts that
+    name the task. An agent pays for each byte, and reads the rest of one task with its id.
+    """
+    from engine.query.subject import SAID, address_in  # most answers list no tasks
+
+    args = task.get("args_summary") or {}
+    short = {name: args[name] for name in SAID if isinstance(args.get(name), str)}
+    if url := address_in(args):
+        short["url"] = url
+    ours, view = task.get("engine") or {}, task["view"]
+    parts = {
+        "args_summary": _cut(short),
+        "error": _cut(task.get("error") or {}),
+        "engine": _cut({name: ours[name] for name in _BRIEF_ENGINE if ours.get(name)}),
+        "view": {name: value for name, value in view.items() if value is not False},
+    }
+    record = _cut({name: task[name] for name in _BRIEF_RECORD if name in task})
+    return record | {name: part for name, part in parts.items() if part}
+
+
+def _cut(texts: Data) -> Data:
+    return {
+        name: elide_right(value, BRIEF_CHARS) if isinstance(value, str) else value
+        for name, value in texts.items()
+    }
 
 
 def described(error: EngineError) -> Data:
@@ -160,6 +199,14 @@ async def answer_data(engine: Engine, name: str, answer: Any) -> Any:
     return msgspec.to_builtins(answer) if encode is None else await encode(engine, answer)
 
 
+async def brief_answer_data(engine: Engine, name: str, answer: Any) -> Any:
+    """As `answer_data`, with each task of an answer that may have many shortened."""
+    data = await answer_data(engine, name, answer)
+    if name in _OF_MANY and "tasks" in data:
+        data["tasks"] = [brief(task) for task in data["tasks"]]
+    return data
+
+
 async def _listed(engine: Engine, page: TaskPage) -> Data:
     return tasks_data(page, await engine.start_hold.read())
 
@@ -189,6 +236,7 @@ async def _runs(engine: Engine, found: Sequence[Data]) -> Data:
     return {"runs": [*found], "count": len(found)}
 
 
+_OF_MANY: Final = ("list", "cancel", "reap")
 ENCODERS: Final[Mapping[str, Callable[[Engine, Any], Awaitable[Any]]]] = {
     "list": _listed,
     "get": task_data,

@@ -19,6 +19,7 @@ from engine.model.errors import InvalidArguments
 from engine.server.mcp_server import McpServer
 from engine.server.tool_table import TOOLS, tools_of
 from engine.service.engine import Engine
+from tests.gui.result_ledgers import put_task
 from tests.server.conftest import MODES, Hosting, data, error, in_memory, place_of
 from tests.support.endless_site import endless
 
@@ -156,7 +157,6 @@ async def test_an_answer_is_what_the_command_line_writes_as_json(
         told = data(await client.call_tool("oc_task_wait", {"task_id": task_id}))
         assert told["status"] == "COMPLETED"
         both: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
-            ("oc_task_list", {}, ("list",)),
             ("oc_task_get", {"task_id": task_id}, ("get", task_id)),
             ("oc_task_wait", {"task_id": task_id}, ("wait", task_id)),
             ("oc_run_list", {}, ("runs", "list")),
@@ -200,6 +200,30 @@ async def test_a_task_carries_the_client_and_the_route(hosting: Hosting, home: P
     assert opened["engine"]["route"] == "mcp"
     assert opened["engine"]["client"].startswith("claude")
     assert opened["engine"]["client"].isprintable()
+
+
+async def test_a_list_has_what_chooses_a_task_and_the_task_itself_has_the_rest(
+    hosting: Hosting, home: Path
+) -> None:
+    patterns = [f"*/section-{number}/**" for number in range(60)]
+    args = {"url": "http://site.test:81/a", "include_patterns": patterns, "label": "x" * 500}
+    ours = {"name": "weekly", "host": "vm", "boot_id": "b" * 36, "args": args, "route": "mcp"}
+    lost = {"code": "net", "message": "no answer " * 90}
+    for number in range(1, 4):
+        put_task(home, number, status="FAILED", args_summary=args, engine=ours, error=lost)
+    async with hosting("memory") as client:
+        answer = await client.call_tool("oc_task_list", {})
+        row = data(answer)["tasks"][0]
+        whole = data(await client.call_tool("oc_task_get", {"task_id": row["task_id"]}))
+        stopped = data(await client.call_tool("oc_task_cancel", {"task_ids": [row["task_id"]]}))
+    assert (row["kind"], row["status"], row["engine"]) == ("crawl", "FAILED", {"name": "weekly"})
+    assert row["args_summary"]["url"] == args["url"]
+    assert (row["error"]["code"], len(row["error"]["message"])) == ("net", 200)
+    assert row["view"]["standing"] == "failed"
+    assert len(json.dumps(row)) < 1_000
+    assert {*row} <= {*whole}, "the same fields in the same places"
+    assert whole["args_summary"] == args
+    assert stopped["tasks"] == [row]
 
 
 async def test_a_list_is_answered_while_another_call_waits(
