@@ -16,7 +16,7 @@ import click
 from engine.cli.calls import Interrupts, bare_settings, print_json, refuse
 from engine.cli.exit_codes import OK
 from engine.cli.options import place_options
-from engine.cluster.background import beside
+from engine.cluster.background import until
 from engine.cluster.cluster_address import (
     ClusterAddress,
     cluster_address,
@@ -32,10 +32,12 @@ from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.text.cli_messages import say
 
+log = logging.getLogger(__name__)
+
 RunWorker = Callable[..., Awaitable[Any]]
 SLOTS = 4
 MOST_SLOTS = 64
-LOOK_S: Final = 5.0  # between two looks whether the scheduler can be reached
+LOOK_S: Final = 1.0  # between two looks whether the scheduler can be reached
 NEWS: Final = "engine.cluster.dask_worker"  # the logger of what happens to a worker
 
 
@@ -105,23 +107,24 @@ def _news_at_the_terminal() -> Iterator[None]:
         logger.removeHandler(terminal)
 
 
-async def _tell_unreachable(
-    scheduler: ClusterAddress, tls: ssl.SSLContext | None, is_connected: asyncio.Event
-) -> None:
-    """Tell why the scheduler cannot be reached, until the worker is connected."""
+async def _reached(scheduler: ClusterAddress, tls: ssl.SSLContext | None) -> None:
+    """Return when the scheduler answers; until then tell why it does not.
+
+    Dask itself connects ten times a second, which fills the log of a scheduler that refuses it.
+    """
     told = ""
-    while not is_connected.is_set():
-        reason = ""
+    while True:
         try:
             (await Wire.open(scheduler, tls)).abort()
         except WireError as failed:
             reason = why_unreachable(scheduler, failed)
-        if reason and reason != told and not is_connected.is_set():
+        else:
+            return
+        if reason != told:
             click.echo(say("worker.unreachable", scheduler=scheduler, reason=reason), err=True)
+            log.warning("%s cannot be reached: %s", scheduler, reason)
             told = reason
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                await is_connected.wait()
+        await asyncio.sleep(LOOK_S)
 
 
 async def _serve(
@@ -131,10 +134,9 @@ async def _serve(
     run: RunWorker,
     as_json: bool,
 ) -> None:
-    stop, is_connected = asyncio.Event(), asyncio.Event()
+    stop = asyncio.Event()
 
     def connected(own: str) -> None:
-        is_connected.set()
         facts = {"scheduler": str(scheduler), "address": own, "name": server.name}
         if as_json:
             print_json({**facts, "slots": server.slots}, indent=None)
@@ -145,5 +147,6 @@ async def _serve(
     if not as_json:
         click.echo(say("worker.waiting", scheduler=scheduler), err=True)
     with Interrupts(stop.set):
-        async with beside(_tell_unreachable(scheduler, tls, is_connected)):
+        await until(stop, _reached(scheduler, tls))
+        if not stop.is_set():
             await run(str(scheduler), server, stop, connected)

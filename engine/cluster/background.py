@@ -77,3 +77,16 @@ async def logged(work: Awaitable[None]) -> bool:
         log.exception("Work in the background failed")
         return False
     return True
+
+
+async def until(stop: asyncio.Event, work: Awaitable[Any]) -> None:
+    """Await `work`, or cancel it when `stop` is set."""
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopped.cancel()
+        await asyncio.wait({working, stopped})
+    if not working.cancelled():
+        working.result()

@@ -22,7 +22,7 @@ from distributed.batched import BatchedSend
 from distributed.comm import Comm, CommClosedError
 from distributed.core import Status
 
-from engine.cluster.background import beside
+from engine.cluster.background import beside, until
 from engine.cluster.page_records import BUNDLE, FETCH, HELLO, LEAVES, report_of
 from engine.cluster.page_server import PageServer
 from engine.cluster.wire import Misbehaviour
@@ -229,15 +229,15 @@ async def run_worker(
             worker.connected, worker.engines = connected, Engines()
             worker.engines.add_handlers(worker, server)
             try:
-                await _until(stop, _started(worker))
+                await until(stop, _started(worker))
             except RuntimeError as failed:
                 if not isinstance(failed.__cause__, ValueError | MemoryError):
                     raise
                 is_said = _say_refused(failed.__cause__, server.name, is_said=is_said)
-                await _until(stop, asyncio.sleep(REFUSED_S))
+                await until(stop, asyncio.sleep(REFUSED_S))
                 continue
             is_said = False
-            await _until(stop, worker.finished())
+            await until(stop, worker.finished())
             if security is not None:  # the scheduler ends as well
                 return
             with contextlib.suppress(TimeoutError, CommClosedError, OSError):
@@ -248,19 +248,6 @@ async def run_worker(
 async def _started(worker: CrawlWorker) -> None:
     await worker
     worker.connected(str(worker.address))
-
-
-async def _until(stop: asyncio.Event, work: Any) -> None:
-    """Await `work`, or cancel it when `stop` is set."""
-    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        working.cancel()
-        stopped.cancel()
-        await asyncio.wait({working, stopped})
-    if not working.cancelled():
-        working.result()
 
 
 async def run_scheduler(
@@ -281,7 +268,7 @@ async def run_scheduler(
     )
     await scheduler
     connected(str(scheduler.address))
-    await _until(stop, scheduler.finished())
+    await until(stop, scheduler.finished())
 
 
 async def dask_setup(worker: Worker) -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,26 @@ def test_a_worker_tells_why_it_does_not_reach_its_scheduler() -> None:
             worker.communicate()
     assert began == f"Connecting to {address}; Ctrl-C ends\n"
     assert told == f"{address} cannot be reached: connection refused. This worker keeps trying\n"
+
+
+def test_a_scheduler_that_ends_each_connection_is_tried_about_once_a_second() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as scheduler:
+        scheduler.settimeout(LIMIT_S)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "engine.cli", "worker", address_of(scheduler)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            came_s: list[float] = []
+            while len(came_s) < 4:
+                scheduler.accept()[0].close()
+                came_s.append(time.monotonic())
+        finally:
+            worker.kill()
+            worker.wait()
+    assert came_s[3] - came_s[0] > 2.0
+
+
+def address_of(scheduler: socket.socket) -> str:
+    return f"tcp://127.0.0.1:{scheduler.getsockname()[1]}"

@@ -161,7 +161,7 @@ def test_a_worker_at_the_port_of_another_server_says_so_and_tries_on(tmp_path: P
         address = f"tcp://127.0.0.1:{server.server_address[1]}"
         with octask("worker", address, "--name", "w", environ=settings) as worker:
             deadline_s = time.monotonic() + LIMIT_S
-            while "which asks again: no server of Dask answers there" not in logged(tmp_path):
+            while "cannot be reached: no server of Dask answers there" not in logged(tmp_path):
                 assert worker.poll() is None, worker.communicate(timeout=LIMIT_S)
                 assert time.monotonic() < deadline_s
                 time.sleep(0.05)
