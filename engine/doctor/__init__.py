@@ -42,7 +42,13 @@ from engine.logging.logs import log_path
 from engine.model import process_limits, redact
 from engine.model.config import VERSION, Settings
 from engine.model.display import display
-from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable, ProxyUnreachable
+from engine.model.errors import (
+    BrowserMissing,
+    EngineError,
+    InvalidArguments,
+    LedgerUnusable,
+    ProxyUnreachable,
+)
 from engine.model.proxies import UpstreamProxy
 from engine.model.records import LIVE, RUNS_FOLDER, Unreadable
 from engine.text.messages import count, decimal, retold, say
@@ -177,6 +183,9 @@ def _cluster(settings: Settings) -> list[Finding]:
         from engine.cluster.cluster_connection import probe_cluster  # only where a cluster is used
 
         look = probe_cluster(address, CLUSTER_S)
+    except InvalidArguments as error:  # its sentence begins with the argument, as the line does
+        text = "; ".join(problem.message for problem in error.problems)
+        return [*found, Finding("cluster", "problem", text, error.advice)]
     except EngineError as error:
         return [*found, Finding("cluster", "problem", str(error), error.advice)]
     return [*found, _workers(address, look.workers, look.unusable)]
