@@ -15,12 +15,11 @@ import msgspec
 from engine.ledger.files import MIB
 from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
-from engine.model.records import Unreadable
+from engine.model.records import PROFILES_FOLDER, Unreadable
 from engine.profiles import system_keyring
 from engine.profiles.profile import NAME, Profile
 from engine.profiles.storage_state import State, has_nothing, renewed, unchanged_since
 
-FOLDER: Final = "profiles"
 STATES: Final = "states"
 NOUN: Final = "profile"
 MAX_STATE: Final = 32 * MIB  # as for a session snapshot
@@ -62,8 +61,8 @@ class ProfileStore:
     """
 
     def __init__(self, home: Path) -> None:
-        self._records = RecordStore(home / FOLDER, NOUN, NAME)
-        self._states = RecordStore(home / FOLDER / STATES, NOUN, NAME, _CAP)
+        self._records = RecordStore(home / PROFILES_FOLDER, NOUN, NAME)
+        self._states = RecordStore(home / PROFILES_FOLDER / STATES, NOUN, NAME, _CAP)
 
     def all(self) -> list[Profile | Unreadable]:
         """Return all profiles by name, and those that cannot be read."""

@@ -25,6 +25,7 @@ from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed, TaskUnreadable
 from engine.model.records import (
     CONTRACTS_FOLDER,
+    PROFILES_FOLDER,
     RUNS_FOLDER,
     SCHEDULES_FOLDER,
     TASK_RUNS_FOLDER,
@@ -99,7 +100,7 @@ class Engine:
             root,
             settings.reap_s,
             (lambda: self._context.linked) if has_runs else None,
-            (*stores, root / SCHEDULES_FOLDER),
+            (*stores, root / SCHEDULES_FOLDER, home / PROFILES_FOLDER),
         )
         self._records: HomeRecords | None = None
         self._context = context = LedgerContext(

@@ -37,6 +37,13 @@ def test_a_package_is_installed_and_shown(tmp_path: Path) -> None:
     assert json.loads(octask(tmp_path, "--json")[1])["version"] == VERSION
 
 
+def test_a_pipe_in_place_of_the_package_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tgz")
+    code, said = octask(tmp_path, "install", str(tmp_path / "pipe.tgz"))
+    assert code == 1
+    assert "it is not a file" in said
+
+
 def test_a_failed_installation_says_the_way_out(tmp_path: Path) -> None:
     code, said = octask(tmp_path, "install", str(tmp_path / "none.tgz"))
     assert code == 1

@@ -330,3 +330,19 @@ def test_a_torn_line_is_ended_by_the_next(ledger: Ledger, task_id: str, root: Pa
     read = ledger.read_events(task_id)
     assert [event.kind for event in read.events] == ["started", "log"]
     assert read.skipped == 1
+
+
+async def test_a_killed_import_of_a_profile_leaves_no_file_with_its_cookies(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.service.maintenance.OLD_S", 0.0)
+    states = home / "profiles" / "states"
+    states.mkdir(parents=True)
+    left = states / ".shop.json.tmp"
+    left.write_text('{"state": {"cook')
+    engine = Engine(Settings(home=home, root=home / "tasks", reap_s=0.05), accepts=True)
+    await engine.open()
+    try:
+        await until(lambda: not left.exists())
+    finally:
+        await engine.close()

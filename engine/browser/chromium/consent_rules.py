@@ -13,6 +13,7 @@ import gzip
 import io
 import os
 import re
+import stat
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -214,6 +215,8 @@ def _members(package: Path) -> dict[str, bytes]:
     wanted = {f"package/{name}": name for name in ("package.json", *DIGESTS)}
     found: dict[str, bytes] = {}
     try:
+        if not stat.S_ISREG(os.stat(package).st_mode):  # a pipe without a writer would block
+            raise _unusable("it is not a file", package)
         with open(package, "rb") as raw:
             if os.fstat(raw.fileno()).st_size > MAX_PACKAGE:
                 raise _unusable("the package is too large", package)
