@@ -295,10 +295,10 @@ _ALL: Final = (
         "schedules add",
         "schedules",
         "Repeat a task by a rule: every (30m, 6h, 2d), daily (07:30) or cron, with a zone. Give a "
-        "request (kind and args as for oc_task_start), or the task_id of a task that has run. Each "
-        "run is compared with the completed run before it. Runs are started by the operator's "
-        "window, or by a timer that calls `octask schedules run`: not by this server. They may "
-        "reach what your own starts may. A password or a typed text is refused: give a "
+        "request (kind and args as for oc_task_start), or the task_id of a task. Each run "
+        "is compared with the completed run before it. The operator's window starts runs, or a "
+        "timer that calls `octask schedules run`: not this server. They may reach what your own "
+        "starts may. A password or typed text is refused: give a "
         '{"secret": "env:NAME"}. Returns the schedule with schedule_id and next_at.',
     ),
     _tool(
@@ -323,8 +323,8 @@ _ALL: Final = (
         "Change a schedule",
         "schedules change",
         "schedules",
-        "Change the rule, the name or the options of a schedule that was added by a program; a new "
-        "rule counts from now. The operator's schedules are refused (schedule_of_operator).",
+        "Change a schedule that a program added; its runs stay, and a new rule counts from now. "
+        "The operator's are refused (schedule_of_operator).",
     ),
     _tool(
         "oc_schedule_pause",
@@ -347,8 +347,8 @@ _ALL: Final = (
         "Remove a schedule",
         "schedules remove",
         "schedules",
-        "Delete a schedule that was added by a program; its tasks stay. The operator's schedules "
-        "are refused (schedule_of_operator).",
+        "Delete a schedule that a program added; its tasks stay. The operator's are refused "
+        "(schedule_of_operator).",
         destroys=True,
     ),
     _tool(

@@ -44,6 +44,7 @@ from engine.schedules.schedule_words import name_words
 from engine.schedules.scheduled_run import ScheduledRun
 from engine.service import drafts
 from engine.service.admission import MAX_NAME, admit
+from engine.service.forms import own_names
 from engine.service.maintenance import LedgerContext
 from engine.service.queries import TaskQueries
 from engine.service.requests import TaskRequests
@@ -208,12 +209,16 @@ class Schedules:
         *,
         rule: Mapping[str, Any] | None = None,
         name: str | None = None,
+        args: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> ScheduleView:
-        """Change rule, name or options. A new rule counts from now.
+        """Change rule, name, options or arguments of the request. A new rule counts from now.
+
+        Args:
+            args: the arguments that change; None takes one back to its default.
 
         Raises:
-            InvalidArguments: with every mistake.
+            InvalidArguments, ScheduleSecret: nothing was changed; as `add`.
         """
         now_ms = self._clock.now_ms()
         problems = _option_problems(options)
@@ -235,9 +240,25 @@ class Schedules:
             changes["name"] = name
 
         def apply(schedule: Schedule) -> Schedule:
-            return msgspec.structs.replace(schedule, **changes)
+            more = changes
+            if args is not None:  # merged under the lock: another program may change others
+                more = {**changes, "request": self._with_args(schedule, args), "refusal": None}
+            return msgspec.structs.replace(schedule, **more)
 
         return await self._changed(schedule_id, apply)
+
+    def _with_args(self, schedule: Schedule, args: Mapping[str, Any]) -> StoredRequest:
+        """Return the request with changed arguments, checked with the rights of its runs."""
+        stored = schedule.request
+        before = drafts.asked_of(stored.document)
+        merged = {**before.args, **own_names(before.kind, args)}
+        kept = {name: value for name, value in merged.items() if value is not None}
+        tools = self._tools.on_route(stored.route) if stored.route in FROM_OUTSIDE else None
+        asked = Asked(before.kind, kept, before.name, before.terms)
+        document, problems = _checked(asked, tools)
+        if problems:
+            raise InvalidArguments(tuple(problems))
+        return msgspec.structs.replace(stored, document=document)
 
     async def pause(self, schedule_id: str) -> ScheduleView:
         """Start nothing until `resume`."""

@@ -143,14 +143,24 @@ async def _change(engine: Engine, given: Given) -> Data:
             (await engine.schedules.get(given["schedule_id"])).schedule.rule
         )
         rule = {**{name: known[name] for name in ("daily_at", "cron") if name in known}, **rule}
+    args = None
+    if given["args"] is not None:
+        args = with_references(object_of("args", given["args"]))
     try:
         view = await engine.schedules.change(
-            given["schedule_id"], rule=rule or None, name=given["name"], **options
+            given["schedule_id"], rule=rule or None, name=given["name"], args=args, **options
         )
     except InvalidArguments as error:
-        found = (replace(one, path=_NAMES.get(one.path, one.path)) for one in error.problems)
-        raise InvalidArguments(tuple(found)) from None
+        raise InvalidArguments(tuple(map(_placed_change, error.problems))) from None
     return schedule_data(view)
+
+
+def _placed_change(problem: Problem) -> Problem:
+    """Return a mistake of a changed schedule with the path that the request has."""
+    head = problem.path.split(".")[0].split("[")[0]
+    if head in _NAMES or head in _OF_RULE or head in ("rule", "name", "args"):
+        return replace(problem, path=_NAMES.get(problem.path, problem.path))
+    return replace(problem, path=f"args.{problem.path}")
 
 
 async def _pause(engine: Engine, given: Given) -> Data:
@@ -243,8 +253,15 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "schedules change",
-        "Change the rule, the name or the options of a schedule.",
-        (SCHEDULE_ID, Param("name", "a name for the list"), *RULE, *OPTIONS, BY_CALLER),
+        "Change the rule, the name, the options or the arguments of a schedule.",
+        (
+            SCHEDULE_ID,
+            Param("name", "a name for the list"),
+            Param("args", "arguments to change; null restores a default", "json"),
+            *RULE,
+            *OPTIONS,
+            BY_CALLER,
+        ),
         _change,
     ),
     Verb(

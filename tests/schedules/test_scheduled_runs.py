@@ -14,8 +14,8 @@ import pytest
 from engine.kinds.context import Clock
 from engine.ledger.record_store import RecordNotFound
 from engine.model.config import Settings
-from engine.model.errors import InvalidArguments
-from engine.model.records import SCHEDULES_FOLDER, Status, TaskRecord
+from engine.model.errors import EngineError, InvalidArguments
+from engine.model.records import SCHEDULES_FOLDER, Status, TaskRecord, Units
 from engine.schedules.schedule_store import ScheduleRunGoing
 from engine.service.admission import Terms
 from engine.service.engine import Engine
@@ -292,6 +292,52 @@ async def test_a_changed_rule_counts_from_now_and_a_deleted_schedule_starts_noth
         assert (await engine.tasks.get(run.task_id)).entry == run
         with pytest.raises(RecordNotFound, match="schedule"):
             await engine.schedules.remove(schedule_id)
+
+
+async def test_changed_arguments_count_from_the_next_run_and_the_runs_before_stay_known(
+    tmp_path: Path, site: ChangingSite
+) -> None:
+    clock = SetClock()
+    async with engine_at(tmp_path, clock) as engine:
+        added = await engine.schedules.add(crawl(site.url, max_pages=1), HOURLY, missed="skip")
+        schedule_id = added.schedule.schedule_id
+        clock.ahead_ms += HOUR_MS
+        (first,) = await ended(engine, await engine.schedules.run_due())
+        changed = await engine.schedules.change(
+            schedule_id, args={"max_pages": None, "max_depth": 1}
+        )
+        before, after = (one.schedule.request.document["args"] for one in (added, changed))
+        assert after == {**{k: v for k, v in before.items() if k != "max_pages"}, "max_depth": 1}
+        assert (changed.schedule.rule, changed.schedule.missed) == (added.schedule.rule, "skip")
+        assert changed.last is not None
+        assert changed.last.task_id == first.task_id
+        clock.ahead_ms += HOUR_MS
+        (second,) = await ended(engine, await engine.schedules.run_due())
+        assert first.units == Units(1, 1)
+        assert second.units is not None
+        assert second.units.done > 1
+        assert second.engine is not None
+        assert second.engine.parent_task_id == first.task_id
+
+
+@pytest.mark.parametrize(
+    ("args", "wrong"),
+    [
+        ({"max_pages": 0}, InvalidArguments),
+        ({"no_such": 1}, InvalidArguments),
+        ({"url": None}, InvalidArguments),
+        ({"username": "ann", "password": "hunter2"}, ScheduleSecret),
+    ],
+)
+async def test_refused_arguments_leave_the_schedule_as_it_was(
+    tmp_path: Path, site: ChangingSite, args: dict[str, Any], wrong: type[EngineError]
+) -> None:
+    async with engine_at(tmp_path, SetClock()) as engine:
+        added = await engine.schedules.add(crawl(site.url), HOURLY)
+        with pytest.raises(wrong):
+            await engine.schedules.change(added.schedule.schedule_id, args=args, name="Other")
+        kept = await engine.schedules.get(added.schedule.schedule_id)
+        assert kept.schedule == added.schedule
 
 
 async def test_a_damaged_schedule_is_shown_and_the_others_run(

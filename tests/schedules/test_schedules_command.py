@@ -76,6 +76,9 @@ def test_a_schedule_is_added_listed_run_and_its_changes_are_told(
     assert [one["task_id"] for one in tasks(octask, "changed:yes")] == [second["task_id"]]
     assert len(tasks(octask, f"schedule:{schedule_id[:8]}")) == 2
     assert tasks(octask, "changes:>1 or changed:no") == []
+    octask("schedules", "change", schedule_id, "--args", '{"max_pages": 7}')
+    shown = json.loads(octask("schedules", "show", schedule_id, "--json"))
+    assert (shown["request"]["args"]["max_pages"], shown["name"]) == (7, "Shop")
     octask("schedules", "remove", schedule_id)
     assert len(octask.tasks()) == 2
 

@@ -63,6 +63,12 @@ async def test_a_program_adds_changes_runs_and_removes_a_schedule(
             client, "oc_schedule_change", schedule_id=schedule_id, daily=daily, missed="skip"
         )
         assert (changed["rule"]["daily_at"], changed["missed"]) == (daily, "skip")
+        wider = {"max_pages": 7}
+        changed = await call(client, "oc_schedule_change", schedule_id=schedule_id, args=wider)
+        assert changed["request"]["args"]["max_pages"] == 7
+        none = {"max_pages": 0}
+        wrong = await refused(client, "oc_schedule_change", schedule_id=schedule_id, args=none)
+        assert "args.max_pages" in [one["path"] for one in wrong["problems"]]
         paused = await call(client, "oc_schedule_pause", schedule_id=schedule_id)
         assert (paused["paused"], paused["next_at"]) == (True, None)
         resumed = await call(client, "oc_schedule_resume", schedule_id=schedule_id)
@@ -127,6 +133,7 @@ async def test_a_program_neither_changes_nor_removes_nor_runs_a_schedule_of_the_
     async with hosting("memory") as client:
         for tool, more in (
             ("oc_schedule_change", {"every": "1m"}),
+            ("oc_schedule_change", {"args": {"max_pages": 9}}),
             ("oc_schedule_remove", {}),
             ("oc_schedule_run", {}),
         ):
