@@ -210,12 +210,14 @@ class Schedules:
         rule: Mapping[str, Any] | None = None,
         name: str | None = None,
         args: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
         **options: Any,
     ) -> ScheduleView:
-        """Change rule, name, options or arguments of the request. A new rule counts from now.
+        """Change rule, name, options or the request. A new rule counts from now.
 
         Args:
             args: the arguments that change; None takes one back to its default.
+            asked: the whole request, in place of the stored one.
 
         Raises:
             InvalidArguments, ScheduleSecret: nothing was changed; as `add`.
@@ -241,24 +243,25 @@ class Schedules:
 
         def apply(schedule: Schedule) -> Schedule:
             more = changes
-            if args is not None:  # merged under the lock: another program may change others
-                more = {**changes, "request": self._with_args(schedule, args), "refusal": None}
+            if args is not None or asked is not None:
+                # Merged under the lock: another program may change other arguments.
+                wanted = asked or _with_args(schedule, args or {})
+                more = {**changes, "request": self._stored(schedule, wanted), "refusal": None}
             return msgspec.structs.replace(schedule, **more)
 
         return await self._changed(schedule_id, apply)
 
-    def _with_args(self, schedule: Schedule, args: Mapping[str, Any]) -> StoredRequest:
-        """Return the request with changed arguments, checked with the rights of its runs."""
-        stored = schedule.request
-        before = drafts.asked_of(stored.document)
-        merged = {**before.args, **own_names(before.kind, args)}
-        kept = {name: value for name, value in merged.items() if value is not None}
-        tools = self._tools.on_route(stored.route) if stored.route in FROM_OUTSIDE else None
-        asked = Asked(before.kind, kept, before.name, before.terms)
+    def _stored(self, schedule: Schedule, asked: Asked) -> StoredRequest:
+        """Return the changed request, checked with the rights of the schedule's runs."""
+        before = schedule.request
+        if asked.kind != schedule.kind:  # no run of it could be compared with those before
+            message = "a schedule keeps its kind; add another one"
+            raise InvalidArguments((Problem("kind", "fixed", message),))
+        tools = self._tools.on_route(before.route) if before.route in FROM_OUTSIDE else None
         document, problems = _checked(asked, tools)
         if problems:
             raise InvalidArguments(tuple(problems))
-        return msgspec.structs.replace(stored, document=document)
+        return msgspec.structs.replace(before, document=document)
 
     async def pause(self, schedule_id: str) -> ScheduleView:
         """Start nothing until `resume`."""
@@ -443,6 +446,14 @@ class Schedules:
             return False
         owners = Owners(ledger.root, self._context.maintenance.lease, self._context.own.run_of)
         return not owners.of(record).dead
+
+
+def _with_args(schedule: Schedule, args: Mapping[str, Any]) -> Asked:
+    """Return the request of a schedule with changed arguments."""
+    before = drafts.asked_of(schedule.request.document)
+    merged = {**before.args, **own_names(before.kind, args)}
+    kept = {name: value for name, value in merged.items() if value is not None}
+    return Asked(before.kind, kept, before.name, before.terms)
 
 
 def _checked(asked: Asked, tools: Tools | None) -> tuple[dict[str, Any], list[Problem]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QObject, QSize, Qt, QTimer
+from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -17,10 +17,11 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display
-from engine.model.errors import EngineError
+from engine.model.errors import EngineError, InvalidArguments
 from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView, Unreadable
 from engine.schedules.schedule import Schedule
 from engine.schedules.schedule_words import name_words, rule_words, skip_words
+from engine.service import drafts
 from engine.service.engine import Engine
 from engine.service.forms import startable
 from engine.service.rerun import Asked
@@ -77,10 +78,37 @@ class Scheduling(QObject):
         if self._list is None:
             self._list = SchedulesDialog(self._bridge, self._show_query, self._ctx.parent)
             self._list.finished.connect(self._forget)
+            self._list.request_wanted.connect(self._edit_request)
         self._list.open()
 
     def _forget(self, _: int) -> None:
         self._list = None
+
+    def _edit_request(self, view: ScheduleView) -> None:
+        """Open the request of a schedule in the start dialog, which saves it."""
+        schedule = view.schedule
+        stored = drafts.asked_of(schedule.request.document)
+        asked = replace(stored, name=schedule.name or stored.name)
+
+        def save(wanted: Asked, dialog: StartDialog) -> None:
+            async def work(engine: Engine) -> ScheduleView:
+                name = wanted.name or schedule.name
+                return await engine.schedules.change(schedule.schedule_id, asked=wanted, name=name)
+
+            def refuse(error: EngineError) -> None:
+                if isinstance(error, InvalidArguments):
+                    dialog.show_refusal(error)
+                else:
+                    dialog.show_error(error)
+
+            def done(_: ScheduleView) -> None:
+                dialog.accept_schedule()
+                self.open()
+
+            self._bridge.ask(work, done, refuse, name=_ACT)
+
+        note = self.tr("Changes to “{0}” count from its next run.").format(name_words(schedule))
+        self._requests.starting.edit(asked, note, save)
 
     def _allow(self) -> None:
         able = self._ctx.actions["new"].isEnabled() and self._chosen() is not None
@@ -147,8 +175,11 @@ class Scheduling(QObject):
 class SchedulesDialog(InOrder, QDialog):
     """All schedules with next run, last run and its changes; the buttons act on the selected one.
 
-    `show_query` filters the list of tasks by the runs of one schedule.
+    `show_query` filters the list of tasks by the runs of one schedule. `request_wanted` carries the
+    schedule whose request is to be edited.
     """
+
+    request_wanted = Signal(object)
 
     def __init__(
         self, bridge: Bridge, show_query: Callable[[str], object], parent: QWidget | None = None
@@ -166,6 +197,7 @@ class SchedulesDialog(InOrder, QDialog):
         self.run = QPushButton(self.tr("&Run now"), self)
         self.pause = QPushButton(self.tr("&Pause"), self)
         self.edit = QPushButton(self.tr("&Edit…"), self)
+        self.request = QPushButton(self.tr("Edit re&quest…"), self)
         self.runs = QPushButton(self.tr("&Show its runs"), self)
         self.delete = QPushButton(self.tr("&Delete…"), self)
         self._lay_out()
@@ -204,7 +236,7 @@ class SchedulesDialog(InOrder, QDialog):
         close = QPushButton(self.tr("Close"), self)
         close.clicked.connect(self.close)
         row = QHBoxLayout()
-        for button in (self.run, self.pause, self.edit, self.runs, self.delete):
+        for button in (self.run, self.pause, self.edit, self.request, self.runs, self.delete):
             button.setAutoDefault(False)
             button.setMinimumSize(BUTTON)
             row.addWidget(button)
@@ -220,6 +252,7 @@ class SchedulesDialog(InOrder, QDialog):
         self.run.clicked.connect(self._run)
         self.pause.clicked.connect(self._pause)
         self.edit.clicked.connect(self._edit)
+        self.request.clicked.connect(self._edit_request)
         self.runs.clicked.connect(self._show_runs)
         self.delete.clicked.connect(self._ask_to_delete)
 
@@ -268,7 +301,7 @@ class SchedulesDialog(InOrder, QDialog):
     def _show_chosen(self) -> None:
         """Show why the selected schedule did not run, and enable what can be done with it."""
         view, found = self.chosen, self._found.get(self.list.chosen_id or "")
-        for button in (self.run, self.pause, self.edit, self.runs):
+        for button in (self.run, self.pause, self.edit, self.request, self.runs):
             button.setEnabled(view is not None)
         self.delete.setEnabled(found is not None)
         paused = view is not None and view.schedule.paused
@@ -338,6 +371,11 @@ class SchedulesDialog(InOrder, QDialog):
         form.wanted.connect(change)
         form.finished.connect(form.deleteLater)
         form.open()
+
+    def _edit_request(self) -> None:
+        if (view := self.chosen) is not None:
+            self.close()
+            self.request_wanted.emit(view)
 
     def _show_runs(self) -> None:
         if (view := self.chosen) is not None:

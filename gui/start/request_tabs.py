@@ -194,6 +194,7 @@ class AddressesPart(QWidget):
         self._form = form
         self._offered = ""
         self.offer = QPushButton(self)
+        self.only_one = False  # For a request that is edited
         self.switch = QPushButton(self.tr("Several addresses…"), self)
         self.many = Many(parent)
         self.many.setVisible(False)
@@ -249,7 +250,7 @@ class AddressesPart(QWidget):
         body.under_first.addWidget(self)
         body.under_first.addWidget(self.many)
         self.setVisible(True)  # A widget is hidden by a change of its parent
-        self.switch.setVisible(traits_of(body.kind).address_list)
+        self.switch.setVisible(traits_of(body.kind).address_list and not self.only_one)
         if not traits_of(body.kind).address_list:
             self.switch.setChecked(False)
         self.many.setVisible(self.is_many)

@@ -50,6 +50,7 @@ class StartFooter(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.expected = 0  # Number of tasks of the list that is being started
+        self.saves = False  # A request is edited, and nothing starts
         self._number = 0
         self._told, self._place = _muted(), _muted()
         self.reason = ElidedLink(self)
@@ -114,7 +115,7 @@ class StartFooter(QWidget):
 
     def allow(self, allowed: bool, why_not: str) -> None:
         """Enable the start buttons, or show the reason in their tool tip."""
-        tip = why_not or plain_tip(self.tr("Start (Ctrl+Enter)"))
+        tip = why_not or plain_tip(self._tip())
         for button in (self.start, self.another):
             button.setEnabled(allowed)
             button.setToolTip(tip)
@@ -124,11 +125,16 @@ class StartFooter(QWidget):
         self.reason.show_text(reason)
         self.reason.setVisible(bool(reason))
 
+    def offer_to_save(self) -> None:
+        """Offer to save the request instead of a start."""
+        self.saves = True
+        self.show_list(self._number)
+
     def show_list(self, number: int) -> None:
         """Show the number of tasks on the button, if there are several."""
         self._number = number
-        self.another.setVisible(number < 2)
-        self.repeat.setVisible(number < 2)
+        for button in (self.another, self.repeat):
+            button.setVisible(number < 2 and not self.saves)
         if not self.progress.isVisible():
             self.start.setText(self._verb())
 
@@ -143,18 +149,23 @@ class StartFooter(QWidget):
             self.expected = number
         several = busy and number > 1
         self.progress.setVisible(several)
-        self.start.setText(self.tr("Starting…") if busy else self._verb())
+        self.start.setText(self.tr("Starting…") if busy and not self.saves else self._verb())
         self.cancel.setText(self.tr("Stop") if several else self.tr("Cancel"))
         if several:
             self.progress.setRange(0, number)
             self.progress.setValue(0)
         self.repeat.setEnabled(not busy)
-        tip = self.tr("It is being started.") if busy else self.tr("Start (Ctrl+Enter)")
+        tip = self.tr("It is being started.") if busy and not self.saves else self._tip()
         for button in (self.start, self.another):
             button.setEnabled(not busy)
             button.setToolTip(plain_tip(tip))
 
+    def _tip(self) -> str:
+        return self.tr("Save (Ctrl+Enter)") if self.saves else self.tr("Start (Ctrl+Enter)")
+
     def _verb(self) -> str:
+        if self.saves:
+            return self.tr("Save")
         if self._number < 2:
             return self.tr("Start")
         return self.tr("Start {0} tasks").format(count(self._number))
@@ -287,6 +298,13 @@ class StartDialog(QDialog):
 
     # Filling the form.
 
+    def edit_schedule(self) -> None:
+        """Let the dialog save the request of a schedule instead of starting a task."""
+        self.setWindowTitle(self.tr("Edit request"))
+        self.addresses.only_one = True
+        self.addresses.move_to(self.form.body)
+        self.footer.offer_to_save()
+
     def show_request(self, asked: Asked, note: str = "", *, whole: bool = False) -> None:
         """Show a request with a `note` to read before the start.
 
@@ -395,6 +413,10 @@ class StartDialog(QDialog):
 
     def _begin(self, asked: Asked | None) -> None:
         many = self.addresses.requests(asked) if asked and not self.tabs.in_json else []
+        if len(many) > 1 and self.footer.saves:  # a list that was dropped
+            title = self.tr("A schedule has one task")
+            self.banner.tell(title, self.tr("Keep one address of the list."), tone_name="bad")
+            return
         self._busy(True, len(many))
         if len(many) > 1:
             self.many_wanted.emit(many)
@@ -641,7 +663,9 @@ class StartDialog(QDialog):
             return
         rest = self.form.show_problems(problems)
         if rest:
-            self.banner.tell(self.tr("This cannot be started"), "; ".join(rest), tone_name="bad")
+            saves = self.footer.saves
+            title = self.tr("This cannot be saved") if saves else self.tr("This cannot be started")
+            self.banner.tell(title, "; ".join(rest), tone_name="bad")
         else:
             self.banner.setVisible(False)
 

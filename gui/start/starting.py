@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gui.start.presets import Presets
     from gui.start.start_dialog import StartDialog
 
+Save = Callable[[Asked, "StartDialog"], None]
 
 MOST_ESTIMATED_HOSTS: Final = 2_000
 MOST_RUNS: Final = 7  # Latest runs kept for each host
@@ -341,6 +342,15 @@ class Starting(QObject):
         dialog.dropped.connect(self.take_drop)
         dialog.finished.connect(self._forget_dialog)
         dialog.open()
+
+    def edit(self, asked: Asked, note: str, save: Save) -> None:
+        """Open the dialog with the request of a schedule; `save` gets what the user makes of it."""
+        self.open(asked, note=note, whole=True)
+        dialog = self._dialog
+        if dialog is not None:
+            dialog.edit_schedule()
+            dialog.wanted.disconnect()  # from the start of a task
+            dialog.wanted.connect(lambda wanted: save(wanted, dialog))
 
     def _offer_profiles(self) -> None:
         """Offer the names of the profiles in the dialog, if it is still open then."""

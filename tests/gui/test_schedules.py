@@ -171,6 +171,36 @@ async def test_a_schedule_is_edited_paused_and_deleted_by_keys(home: Path) -> No
         dialog.close()
 
 
+async def test_the_request_of_a_schedule_is_edited_in_the_form_of_a_start(home: Path) -> None:
+    async with opened(home) as session:
+        from engine.service.rerun import Asked
+
+        schedules = session.bridge.engine.schedules
+        asked = Asked("crawl", {"url": "https://example.com/", "max_pages": 5}, "News")
+        added = await schedules.add(asked, {"every_minutes": 360})
+        schedule_id = added.schedule.schedule_id
+        dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
+        await filled(dialog, 1)
+        with appearing(StartDialog) as found:
+            press(dialog, "Edit re&quest…")
+            form = await found
+        assert (form.start.text(), form.footer.another.isVisible()) == ("Save", False)
+        form.show_request(Asked("crawl_sitemap", {"url": "https://example.com/"}))
+        assert not form.addresses.switch.isVisible()
+        press(form, "Save")
+        while not form.banner.isVisible():
+            await asyncio.sleep(0.01)
+        asked = Asked("crawl", {"url": "https://example.com/shop", "max_pages": 9}, "Shop")
+        form.show_request(asked)
+        with appearing(SchedulesDialog) as again:
+            press(form, "Save")
+            await filled(await again, 1)
+        changed = (await schedules.get(schedule_id)).schedule
+        assert asked.args.items() <= changed.request.document["args"].items()
+        assert (changed.name, changed.rule) == ("Shop", added.schedule.rule)
+        assert not session.window.model.ids  # nothing was started
+
+
 async def test_an_open_window_starts_what_is_due(home: Path, shop: ChangingSite) -> None:
     from engine.service.rerun import Asked
     from tests.schedules.test_schedules_command import set_back

@@ -340,6 +340,14 @@ async def test_refused_arguments_leave_the_schedule_as_it_was(
         assert kept.schedule == added.schedule
 
 
+async def test_a_schedule_keeps_its_kind(tmp_path: Path, site: ChangingSite) -> None:
+    async with engine_at(tmp_path, SetClock()) as engine:
+        added = await engine.schedules.add(crawl(site.url), HOURLY)
+        other = Asked("crawl_sitemap", {"url": site.url})
+        with pytest.raises(InvalidArguments, match="kind"):
+            await engine.schedules.change(added.schedule.schedule_id, asked=other)
+
+
 async def test_a_damaged_schedule_is_shown_and_the_others_run(
     tmp_path: Path, site: ChangingSite
 ) -> None:
