@@ -214,14 +214,16 @@ class _Slots:
         self._number = number
         self._open = self._idle = 0
         self._freed = asyncio.Event()
+        self._line = asyncio.Lock()  # lets those wait in their order
         self._room = TabRoom()
 
     async def take(self) -> None:
         """Wait until there is room for a page, and take it."""
-        while self._open - self._idle >= self._number:
-            self._freed.clear()
-            await self._freed.wait()
-        self._open += 1
+        async with self._line:
+            while self._open - self._idle >= self._number:
+                self._freed.clear()
+                await self._freed.wait()
+            self._open += 1
 
     def give_back(self) -> None:
         self._open -= 1

@@ -153,6 +153,23 @@ async def test_idle_pages_count_where_it_must_be(
     assert states == [[], []]
 
 
+async def test_a_page_that_waits_for_room_goes_before_one_that_comes_later() -> None:
+    slots, order = page_server._Slots(1), list[str]()
+    await slots.take()
+
+    async def load(name: str) -> None:
+        await slots.take()
+        order.append(name)
+        slots.give_back()
+
+    waiting = asyncio.create_task(load("first"))
+    await asyncio.sleep(0)  # it waits now
+    slots.give_back()
+    await load("second")
+    await waiting
+    assert order == ["first", "second"]
+
+
 def test_a_fetcher_that_ends_with_an_idle_page_leaves_no_count() -> None:
     slots, states = page_server._Slots(2), list[IdleState]()
     with contextlib.suppress(TimeoutError), slots.reporting(states.append) as record:
