@@ -8,8 +8,6 @@ that nothing can be unpickled, and it refuses a length before it reads any of th
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import ssl
 import struct
 from collections.abc import Mapping
@@ -18,13 +16,12 @@ from typing import Any, Final, Self
 import msgspec
 
 from engine.cluster.cluster_address import ClusterAddress
-from engine.egress.connecting import open_stream, why_not_connected
+from engine.egress.connecting import keep_alive, open_stream, why_not_connected
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
 CONNECT_S: Final = 10.0
-# Keepalive of TCP: a lost network is noticed after 20 s, however long an answer may take.
-_PROBE_AFTER_S, _PROBE_EVERY_S, _MOST_PROBES = 5, 5, 3
+_LOST_AFTER_S: Final = 20  # a lost network is noticed, however long an answer may take
 _BUFFER_BYTES: Final = 1024 * 1024
 _MOST_UNREQUESTED_BYTES: Final = 1024
 _HEAD: Final = struct.Struct("=QQQ")  # bytes that follow, frames, bytes of the first frame
@@ -115,7 +112,7 @@ class Wire:
                 host, port = address.host, address.port
                 opened = open_stream(host, port, tls=tls, server_name=None, limit=_BUFFER_BYTES)
                 wire = cls(*await opened)
-                wire._keep_alive()
+                keep_alive(wire._writer, _LOST_AFTER_S)
                 try:
                     await wire._send(_HANDSHAKE)
                     await wire._read(MOST_HANDSHAKE_BYTES, msgspec.Raw)
@@ -197,22 +194,6 @@ class Wire:
         except BaseException:
             self.abort()
             raise
-
-    def _keep_alive(self) -> None:
-        """Let the system end the connection when the peer cannot be reached any more."""
-        connection = self._writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        all_s = _PROBE_AFTER_S + _PROBE_EVERY_S * _MOST_PROBES
-        for name, value in (
-            ("TCP_KEEPIDLE", _PROBE_AFTER_S),
-            ("TCP_KEEPALIVE", _PROBE_AFTER_S),  # its name on macOS
-            ("TCP_KEEPINTVL", _PROBE_EVERY_S),
-            ("TCP_KEEPCNT", _MOST_PROBES),
-            ("TCP_USER_TIMEOUT", all_s * 1_000),  # for what was sent and not received (Linux)
-        ):
-            if (option := getattr(socket, name, None)) is not None:
-                with contextlib.suppress(OSError):
-                    connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -7,6 +7,7 @@ so that an unreachable address family costs no more than this. Source: RFC 8305,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +19,7 @@ from engine.egress.public_addresses import IPAddress
 STAGGER_S = 0.25
 CONNECT_S = 20.0
 MOST_ADDRESSES = 8
+_PROBES = 3  # of an idle connection, without an answer
 
 Made = TypeVar("Made")
 # Tests replace it, so that a public address can lead to their own server.
@@ -128,6 +130,26 @@ async def open_stream(
         except OSError as refused:
             failed = refused
     raise failed
+
+
+def keep_alive(writer: asyncio.StreamWriter, lost_after_s: int) -> None:
+    """Let the system probe an idle connection, and end it when the peer cannot be reached so long.
+
+    A router forgets a connection on which nothing is sent.
+    """
+    connection = writer.get_extra_info("socket")
+    probe_s = lost_after_s // (_PROBES + 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", probe_s),
+        ("TCP_KEEPALIVE", probe_s),  # its name on macOS
+        ("TCP_KEEPINTVL", probe_s),
+        ("TCP_KEEPCNT", _PROBES),
+        ("TCP_USER_TIMEOUT", lost_after_s * 1_000),  # for what was sent and not received (Linux)
+    ):
+        if (option := getattr(socket, name, None)) is not None:
+            with contextlib.suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def why_not_connected(failed: Exception) -> str:

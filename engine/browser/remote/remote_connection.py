@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from engine.browser.remote.remote_address import RemotePlace
-from engine.egress.connecting import open_stream
+from engine.egress.connecting import keep_alive, open_stream
 
 GREETING: Final = b"openchrome-browser/1 "
 MOST_LINE: Final = 65_536  # bytes of a line, and of a connection that are held while it is read
@@ -170,6 +170,7 @@ async def connect(
             limit=MOST_LINE,
             shutdown_s=SHUTDOWN_S,
         )
+        keep_alive(pipe[1], int(SILENT_S))
         try:
             await introduce(pipe, place.token, role, name)
         except BaseException:
