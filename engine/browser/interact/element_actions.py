@@ -24,6 +24,7 @@ from engine.browser.interact.command_errors import (
     StaleReference,
     WrongElement,
 )
+from engine.browser.interact.command_pages import DRAG_STEPS
 from engine.browser.interact.page_outline import REFERENCE, Element, element
 from engine.browser.interact.typed_content import (
     SETTLE_S,
@@ -44,7 +45,6 @@ EXAMPLES: Final = {
     "datetime-local": "2026-03-31T14:30",
     "color": "#3366cc",
 }
-DRAG_STEPS = 10  # mouse moves
 BEGIN_PX = 6  # browsers begin a drag after a few pixels
 KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms
 
