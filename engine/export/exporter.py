@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -30,10 +30,11 @@ from engine.ledger.json_stream import Damaged
 from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
-from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord, Unreadable
+from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord, TaskView, Unreadable
 from engine.results.action_words import action_words
 from engine.results.findings import Findings
 from engine.results.site_audit import REPORT_OF, AuditStopped, Report, audit, known_report
+from engine.results.units import Difference, Differences
 from engine.text.messages import ENGLISH
 
 
@@ -123,6 +124,17 @@ class Order(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
     bom: bool = False
     report: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Differences of the task `after` from the task `before`, of which `shown` are exported."""
+
+    before: str
+    after: TaskView
+    all: Differences
+    shown: Sequence[Difference]
+    loaded_all: bool  # else a removed item may still exist
 
 
 @dataclass(slots=True)

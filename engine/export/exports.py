@@ -6,7 +6,8 @@ import asyncio
 import re
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -20,6 +21,7 @@ from engine.export.exporter import (
     PACKED,
     PROGRESS_S,
     WACZ,
+    Comparison,
     ExportProgress,
     Order,
     export_file,
@@ -47,6 +49,7 @@ from engine.model.records import (
 )
 from engine.model.status import moment, worked_until
 from engine.query.subject import address_in, host_of
+from engine.results.units import Difference
 from engine.text.messages import ENGLISH
 
 # A task's folder as one zip file: its files unchanged, without locks, links and logins.
@@ -196,18 +199,41 @@ def export_list(
     Raises:
         InvalidArguments, ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
     """
+    several = any(view.ledger for view in views)
+    columns = (*COLUMNS, LEDGER) if several else COLUMNS
+    rows = (row_of(view) | _ledger_cell(view, several=several) for view in views)
+    facts = _about_list(len(views))
+    listed = _Listed(facts, KEY, columns, rows, len(views))
+    return _write_listed(listed, order, place, root, watch, force=force)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Rows that are known before the export, in contrast to those of a result."""
+
+    about: About
+    key: str
+    columns: tuple[Column, ...]
+    rows: Iterator[Row]
+    count: int
+    remarks: tuple[str, ...] = ()
+
+
+def _write_listed(
+    listed: _Listed, order: Order, place: Path, root: Path, watch: ExportProgress, *, force: bool
+) -> Exported:
     problems = order_problems(order, True)
     if problems:
         raise InvalidArguments(problems)
-    form, tally = FORMATS[order.format], Tally()
-    several = any(view.ledger for view in views)
-    columns = (*COLUMNS, LEDGER) if several else COLUMNS
-    rows = _rows(views, tally, watch, several=several)
-    table = Table(_about_list(len(views)), KEY, columns, rows, form.whole, tally)
+    form, tally = FORMATS[order.format], Tally(remarks=list(listed.remarks))
+    rows = _watched(listed, tally, watch)
+    table = Table(listed.about, listed.key, listed.columns, rows, form.whole, tally)
     write = write_csv_with_bom if order.bom else form.write
     with new_file(place, root, force=force) as out:
         write(out, table)
-    return Exported("", order.format, str(place), tally.rows, False, "", tally.notes())
+    task = listed.about
+    notes = tally.notes()
+    return Exported(task.task_id, order.format, str(place), tally.rows, task.partial, "", notes)
 
 
 def _about_list(number: int) -> About:
@@ -225,20 +251,21 @@ def _about_list(number: int) -> About:
     )
 
 
-def _rows(
-    views: Sequence[TaskView], tally: Tally, watch: ExportProgress, *, several: bool
-) -> Iterator[Row]:
+def _watched(listed: _Listed, tally: Tally, watch: ExportProgress) -> Iterator[Row]:
     reported_s = 0.0
-    for view in views:
+    for row in listed.rows:
         if watch.stop.is_set():
             raise ExportStopped(rows=tally.rows)
-        ledger = {LEDGER.name: view.ledger or HERE} if several else {}
-        yield redact.value(row_of(view) | ledger)
+        yield redact.value(row)
         tally.rows += 1
         if (now_s := time.monotonic()) - reported_s > PROGRESS_S:
             reported_s = now_s
-            watch.on_progress(tally.rows, tally.rows, len(views))
-    watch.on_progress(tally.rows, len(views), len(views))
+            watch.on_progress(tally.rows, tally.rows, listed.count)
+    watch.on_progress(tally.rows, listed.count, listed.count)
+
+
+def _ledger_cell(view: TaskView, *, several: bool) -> Row:
+    return {LEDGER.name: view.ledger or HERE} if several else {}
 
 
 def row_of(view: TaskView) -> dict[str, Any]:
@@ -294,6 +321,64 @@ def _links(engine: EngineFields) -> Mapping[str, Any]:
         "client": engine.client,
         "route": engine.route,
     }
+
+
+# The differences between two tasks as a file: one row for each item that differs.
+
+DIFFERENCES_KEY: Final = "differences"
+DIFFERENCE_COLUMNS: Final = (
+    *(Column("change", 10), Column("item", 60), Column("before", 40), Column("after", 40)),
+    Column("text_differs", 12),
+)
+
+
+def export_comparison(
+    compared: Comparison,
+    order: Order,
+    place: Path,
+    root: Path,
+    watch: ExportProgress,
+    *,
+    force: bool,
+) -> Exported:
+    """Write the shown differences to the file `place` atomically.
+
+    Raises:
+        InvalidArguments, TaskUnreadable: there is nothing to write.
+        ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
+    """
+    counted = {name: getattr(compared.all, name) for name in _COUNTED}
+    summary = {"compared_with": plain_id(compared.before), **counted}
+    task = about(compared.after.entry, {"summary": summary}, time.time() * 1000)
+    remarks = tuple(_comparison_remarks(compared))
+    task = replace(
+        task,
+        task_id=plain_id(task.task_id),
+        name=f"{ENGLISH['export.differences']}: {task.name or task.url}",
+        partial=bool(remarks),
+        note=ENGLISH["export.differences.note"].format(
+            after=plain_id(task.task_id), before=plain_id(compared.before)
+        ),
+    )
+    rows, count = map(_difference_row, compared.shown), len(compared.shown)
+    listed = _Listed(task, DIFFERENCES_KEY, DIFFERENCE_COLUMNS, rows, count, remarks)
+    return _write_listed(listed, order, place, root, watch, force=force)
+
+
+_COUNTED: Final = ("added", "removed", "changed", "same")
+
+
+def _comparison_remarks(compared: Comparison) -> Iterator[str]:
+    found = compared.all
+    if len(found.found) < found.added + found.removed + found.changed:
+        yield ENGLISH["export.differences.cut"].format(count=len(found.found))
+    if found.removed and not compared.loaded_all:
+        yield ENGLISH["export.differences.not_all"]
+
+
+def _difference_row(one: Difference) -> Row:
+    texts = {"change": one.change, "item": one.name, "before": one.before, "after": one.after}
+    return texts | {"text_differs": one.units is not None}
 
 
 class Exports:
@@ -374,11 +459,33 @@ class Exports:
         watch: ExportProgress | None = None,
     ) -> Exported:
         """Write the list of these tasks; see `export_list` for errors."""
+        work = partial(export_list, views, order)
+        return await self._listed_to_file(work, place, force, watch)
+
+    async def comparison_to_file(
+        self,
+        compared: Comparison,
+        order: Order,
+        place: Path,
+        *,
+        force: bool = False,
+        watch: ExportProgress | None = None,
+    ) -> Exported:
+        """Write differences between two tasks; see `export_comparison` for errors."""
+        work = partial(export_comparison, compared, order)
+        return await self._listed_to_file(work, place, force, watch)
+
+    async def _listed_to_file(
+        self,
+        work: Callable[..., Exported],
+        place: Path,
+        force: bool,
+        watch: ExportProgress | None,
+    ) -> Exported:
         await self.router.check_outside(place)
         active_watch = watch or ExportProgress()
-        work = partial(export_list, views, order, place, self._root, active_watch, force=force)
         try:
-            return await asyncio.to_thread(work)
+            return await asyncio.to_thread(work, place, self._root, active_watch, force=force)
         finally:
             active_watch.stop.set()
 

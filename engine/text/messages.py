@@ -292,6 +292,12 @@ DETAILS: Final[dict[str, str]] = {
     "export.partial.live": "Partial: the task was still {status} when this was exported.",
     "export.partial.ended": "Partial: the task ended as {status}; this is what it kept.",
     "export.rows": "{count} rows",
+    "export.differences": "Differences",
+    "export.differences.note": "Differences of task {after} from task {before}.",
+    "export.differences.cut": "Only the first {count} differences are listed.",
+    "export.differences.not_all": (
+        "The later task did not load all pages: a removed one may still exist."
+    ),
     "export.cut.one": "1 cell was longer than a cell may be and ends in …",
     "export.cut": "{count} cells were longer than a cell may be and end in …",
     "export.sheets": "The rows go on over {count} sheets: one holds 1,048,576 at most.",

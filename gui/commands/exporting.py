@@ -19,7 +19,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.export.exporter import FORMATS, PACKED, WACZ, ExportProgress, Keep, Order
+from engine.export.exporter import (
+    FORMATS,
+    PACKED,
+    WACZ,
+    Comparison,
+    ExportProgress,
+    Keep,
+    Order,
+)
 from engine.export.output import Exported
 from engine.export.table import iso
 from engine.model.display import display
@@ -48,13 +56,25 @@ ENDINGS = {**{name: f".{name}" for name in (*FORMATS, *PACKED)}, **RECORDING_END
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Contents of an export: results with a unit filter `keep`, a report, or the list."""
+    """Contents of an export: results with a unit filter `keep`, a report, differences, the list."""
 
     views: tuple[TaskView, ...]
     words: str
     as_list: bool = False
     keep: Keep | None = None
     report: str = ""  # about the pages of a crawl, instead of them
+    compared: Comparison | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether only the formats of tables can hold it."""
+        is_filtered = self.keep is not None or self.compared is not None
+        return self.as_list or is_filtered or bool(self.report)
+
+    @property
+    def file_part(self) -> str:
+        """The part of a file's name that tells it from the whole result."""
+        return "differences" if self.compared is not None else self.report
 
 
 class Refused(NamedTuple):
@@ -111,18 +131,23 @@ class Job(QObject):
         outcome = self._outcome
         try:
             engine = self._bridge.engine
-            if wanted.as_list:
-                order = Order("", form, bom=form == "csv")
-                outcome.files.append(
-                    await engine.exports.list_to_file(
-                        wanted.views, order, place, force=True, watch=self._watch(None)
-                    )
-                )
+            if wanted.as_list or wanted.compared is not None:
+                outcome.files.append(await self._rows(engine, wanted, form, place))
             else:
                 await self._results(engine, wanted, form, place if many else None)
         except EngineError as error:
             outcome.refused.append(Refused(error))
         self.ended.emit(outcome)
+
+    async def _rows(self, engine: Engine, wanted: Wanted, form: str, place: Path) -> Exported:
+        order, watch = Order("", form, bom=form == "csv"), self._watch(None)
+        if wanted.compared is not None:
+            return await engine.exports.comparison_to_file(
+                wanted.compared, order, place, force=True, watch=watch
+            )
+        return await engine.exports.list_to_file(
+            wanted.views, order, place, force=True, watch=watch
+        )
 
     async def _results(
         self, engine: Engine, wanted: Wanted, form: str, folder: Path | None
@@ -131,7 +156,7 @@ class Job(QObject):
             place = (
                 self._outcome.place
                 if folder is None
-                else folder / file_name(view, form, wanted.report)
+                else folder / file_name(view, form, wanted.file_part)
             )
             order = Order(view.task_id, form, bom=form == "csv", report=wanted.report)
             watch = self._watch(wanted.keep)
@@ -169,7 +194,7 @@ class Job(QObject):
         return ExportProgress(lambda _, done, size: self._told.emit(done / max(1, size)), keep)
 
 
-def file_name(view: TaskView, form: str, report: str = "") -> str:
+def file_name(view: TaskView, form: str, part: str = "") -> str:
     """Return a portable file name: kind, host, date (UTC) and id; copies differ by ledger."""
     entry = view.entry
     kind, date = "task", ""
@@ -177,7 +202,7 @@ def file_name(view: TaskView, form: str, report: str = "") -> str:
         kind, date = entry.kind, iso(entry.started_at or entry.created_at)[:10]
     named = (_portable(kind) or "task", _portable(host_of(view)), date, plain_id(view.task_id))
     where = f"-{view.ledger}" if view.ledger else ""
-    about = f"-{report}" if report else ""
+    about = f"-{part}" if part else ""
     return f"{'-'.join(filter(None, named))}{where}{about}{ENDINGS[form]}"
 
 
@@ -314,7 +339,7 @@ class ExportDialog(InOrder, QDialog):
             "html": self.tr("HTML report, to read or print"),
             "zip": self.tr("Zip of the task's folder, with its pictures"),
         }
-        if self._wanted.as_list or self._wanted.keep is not None or self._wanted.report:
+        if self._wanted.is_table:
             del words["zip"]
         elif all(map(_has_archive, self._wanted.views)):
             words[WACZ] = self.tr("Web archive (WACZ), for ReplayWeb.page")
@@ -367,6 +392,8 @@ class ExportDialog(InOrder, QDialog):
             text = self.tr("A file for each task, in a folder of your choice.")
         else:
             headline = self.tr("Export the result")
+            if wanted.compared is not None:
+                headline = self.tr("Export the differences")
             text = display(wanted.words or task_name(wanted.views[0]), 200)
         self.setWindowTitle(plain_title(headline))
         self._headline.show_text(headline)
@@ -381,7 +408,7 @@ class ExportDialog(InOrder, QDialog):
         form = self.form
         name = f"tasks{ENDINGS[form]}"
         if not self._wanted.as_list:
-            name = file_name(self._wanted.views[0], form, self._wanted.report)
+            name = file_name(self._wanted.views[0], form, self._wanted.file_part)
         dialog = QFileDialog(self, self.tr("Export to"), start)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(ENDINGS[form].removeprefix("."))

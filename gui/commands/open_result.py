@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from engine.export.exporter import Keep
+from engine.export.exporter import Comparison, Keep
+from engine.model.ledger_ids import plain_id
 from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView
 from engine.results.units import Unit
 from engine.text.messages import say
@@ -62,7 +63,13 @@ class Viewing(QObject):
     def _made(self) -> ResultWindow:
         from gui.details.result_window import ResultWindow, ViewerCallbacks
 
-        around = ViewerCallbacks(self._neighbour, self._known, self._export, self._show_folder)
+        around = ViewerCallbacks(
+            self._neighbour,
+            self._known,
+            self._export,
+            self._export_differences,
+            self._show_folder,
+        )
         return ResultWindow(self._ctx.services, around, self._ctx.parent)
 
     def _open_chosen(self) -> None:
@@ -100,6 +107,15 @@ class Viewing(QObject):
             title = self.tr("The report “{0}”").format(say(f"audit.{report}"))
             words = f"{title}. {words}" if words else title
         wanted = Wanted((view,), words, keep=keep, report=report)
+        ExportDialog(self._ctx.services, wanted, self._viewer).show()
+
+    def _export_differences(self, compared: Comparison) -> None:
+        from gui.commands.exporting import ExportDialog
+
+        words = self.tr("Compared with task {0}").format(plain_id(compared.before))
+        if len(compared.shown) < len(compared.all.found):
+            words = f"{words}. {self.tr('Only the rows that are shown')}"
+        wanted = Wanted((compared.after,), words, compared=compared)
         ExportDialog(self._ctx.services, wanted, self._viewer).show()
 
     def _show_folder(self, task_id: str) -> None:

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.export.exporter import Keep
-from engine.model.display import clipboard_cell, display
+from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.results.site_audit import (
@@ -51,7 +51,7 @@ from gui.style.tables import (
     TOOL_TIP,
     AnyIndex,
     PlainTable,
-    marked_rows,
+    copy_rows,
 )
 from gui.style.theme import plain_label, plain_tip, tone
 from gui.style.widgets import EmptyNote, arrange
@@ -453,9 +453,9 @@ class AuditTab(ViewerTab):
         table.activated.connect(lambda index: self._open_page(model, index.row()))
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         table.customContextMenuRequested.connect(lambda at: self._open_menu(table, at))
-        QShortcut(QKeySequence.StandardKey.Copy, table, lambda: copy_rows(table)).setContext(
-            Qt.ShortcutContext.WidgetShortcut
-        )
+        QShortcut(
+            QKeySequence.StandardKey.Copy, table, lambda: copy_rows(table, model.text_at)
+        ).setContext(Qt.ShortcutContext.WidgetShortcut)
         self._place.addWidget(table, 1)
         self._tables[kind.name] = table
         return table
@@ -488,7 +488,9 @@ class AuditTab(ViewerTab):
             menu.addAction(self.tr("Open in &browser")).triggered.connect(
                 lambda: open_in_browser(address)
             )
-        menu.addAction(self.tr("Copy &row")).triggered.connect(lambda: copy_rows(table))
+        menu.addAction(self.tr("Copy &row")).triggered.connect(
+            lambda: copy_rows(table, model.text_at)
+        )
         return menu
 
 
@@ -500,16 +502,6 @@ def _model(table: PlainTable) -> ReportModel:
     model = table.model()
     assert isinstance(model, ReportModel)
     return model
-
-
-def copy_rows(table: PlainTable) -> None:
-    """Copy the selected rows as tab-separated text."""
-    model = _model(table)
-    lines = [
-        "\t".join(clipboard_cell(model.text_at(row, at)) for at in range(model.columnCount()))
-        for row in marked_rows(table)
-    ]
-    QGuiApplication.clipboard().setText("\n".join(lines))
 
 
 def address_of_row(model: ReportModel, row: int, column: int = 0) -> str:

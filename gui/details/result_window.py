@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.export.exporter import Keep
+from engine.export.exporter import Comparison, Keep
 from engine.model.display import elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, History, TaskRecord, TaskView
@@ -106,6 +106,7 @@ class ViewerCallbacks(NamedTuple):
     neighbour: Callable[[str, int], TaskView | None]
     known: Callable[[], Sequence[Row]]
     export: Callable[[TaskView, Keep | None, str], object]
+    export_differences: Callable[[Comparison], object]
     show_folder: Callable[[str], object]
 
 
@@ -188,6 +189,7 @@ class ResultWindow(InOrder, QWidget):
         self.back.clicked.connect(lambda: self._step(-1))
         self.on.clicked.connect(lambda: self._step(1))
         self.audit.page_wanted.connect(self._show_page)
+        self.diff.compared.connect(self._allow_view)
         self.this_view.triggered.connect(self._export_view)
         self.everything.triggered.connect(lambda: self._export(None))
         self.folder.clicked.connect(lambda: self._callbacks.show_folder(self.task_id))
@@ -262,10 +264,14 @@ class ResultWindow(InOrder, QWidget):
 
         On other tabs it would export the pages, which are not what is shown there.
         """
-        has_list = self.tabs.currentWidget() in (self.pages, self.audit)
-        self.this_view.setEnabled(has_list)
-        why_not = self.tr("The lists of “Pages” and “Audit” can be exported.")
-        self.this_view.setToolTip("" if has_list else plain_tip(why_not))
+        current, why_not = self.tabs.currentWidget(), ""
+        if current is self.diff:
+            if self.diff.comparison is None:
+                why_not = self.tr("Two runs must have been compared.")
+        elif current not in (self.pages, self.audit):
+            why_not = self.tr("The lists of “Pages”, “Audit” and “Diff” can be exported.")
+        self.this_view.setEnabled(not why_not)
+        self.this_view.setToolTip(plain_tip(why_not))
 
     def _place_tab(self) -> None:
         """Show the user's tab, or the first with content if that one has none for the task."""
@@ -357,8 +363,12 @@ class ResultWindow(InOrder, QWidget):
         self._select_wanted()
 
     def _export_view(self) -> None:
-        """Export the shown report, or the shown pages."""
-        if self._view is not None and self.tabs.currentWidget() is self.audit:
+        """Export the shown report, the shown differences, or the shown pages."""
+        current = self.tabs.currentWidget()
+        if current is self.diff:
+            if (compared := self.diff.comparison) is not None:
+                self._callbacks.export_differences(compared)
+        elif self._view is not None and current is self.audit:
             self._callbacks.export(self._view, self.audit.keep, self.audit.report_name)
         else:
             self._export(self.pages.model.filter)

@@ -10,6 +10,8 @@ import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import (
@@ -20,7 +22,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QSyntaxHighlighter, QTextCharFormat
+from PySide6.QtGui import QKeySequence, QShortcut, QSyntaxHighlighter, QTextCharFormat
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -33,6 +35,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.contracts.contract_progress import ContractView
+from engine.export.exporter import Comparison
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
@@ -51,7 +54,16 @@ from gui.details.unit_bars import KindChips
 from gui.details.unit_columns import name_of
 from gui.i18n import language
 from gui.style.editors import read_only_text
-from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
+from gui.style.tables import (
+    COLOUR,
+    DISPLAY,
+    ROOT,
+    SPOKEN,
+    TOOL_TIP,
+    AnyIndex,
+    PlainTable,
+    copy_rows,
+)
 from gui.style.theme import PlainLabel, plain_label, plain_tip, tone
 from gui.style.widgets import EmptyNote, arrange
 from gui.tasks.row import Row
@@ -331,6 +343,10 @@ class DiffModel(QAbstractTableModel):
     def difference_at(self, row: int) -> Difference:
         return self._shown[row]
 
+    @property
+    def shown(self) -> Sequence[Difference]:
+        return self._shown
+
     def show_differences(self, found: Sequence[Difference], kinds: frozenset[str]) -> None:
         self.beginResetModel()
         self._all = found
@@ -379,6 +395,7 @@ class DiffModel(QAbstractTableModel):
 class Diff(ViewerTab):
     """Diff tab; `known` returns the rows of all tasks, to find runs of the same target."""
 
+    compared = Signal()  # `comparison` has changed
     _read = Signal(int)  # from a thread
 
     def __init__(
@@ -386,6 +403,7 @@ class Diff(ViewerTab):
     ) -> None:
         super().__init__(desk, parent)
         self._known, self._task_id, self._reached_all = known, "", True
+        self._comparison: Comparison | None = None
         self.runs = QComboBox(self)
         self.model = DiffModel(self)
         # The sign before the word is wide.
@@ -400,6 +418,9 @@ class Diff(ViewerTab):
         self._lay_out()
         self.table.selectionModel().currentRowChanged.connect(self._choose)
         self.model.modelReset.connect(self.lines.hide)
+        QShortcut(QKeySequence.StandardKey.Copy, self.table, self._copy).setContext(
+            Qt.ShortcutContext.WidgetShortcut
+        )
         self.runs.activated.connect(lambda _: self._compare())
         self.chips.changed.connect(self.model.keep_to)
         self.stop.clicked.connect(self._stop)
@@ -422,9 +443,9 @@ class Diff(ViewerTab):
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
         if view.task_id == self._task_id:
             return
-        self._task_id = view.task_id
+        self._task_id, self._view = view.task_id, view
         self.runs.clear()
-        self.model.show_differences((), frozenset())
+        self._clear()
         self.chips.show_counts({})
         rows = self._known()
         self.desk.bridge.ask(
@@ -448,11 +469,26 @@ class Diff(ViewerTab):
         self._task_id = ""
 
     @property
+    def comparison(self) -> Comparison | None:
+        """The shown differences; None unless two runs were compared."""
+        made = self._comparison
+        return made and replace(made, shown=self.model.shown)
+
+    def _copy(self) -> None:
+        copy_rows(self.table, lambda row, column: str(self.model.index(row, column).data()))
+
+    def _clear(self) -> None:
+        self._comparison = None
+        self.model.show_differences((), frozenset())
+        self.compared.emit()
+
+    @property
     def _name(self) -> str:
         return f"diff {id(self)}"
 
     def _compare(self) -> None:
         other, task_id = str(self.runs.currentData()), self._task_id
+        self._clear()
         self.state.show_text(self.tr("Comparing…"))
         self.stop.show()
 
@@ -461,7 +497,7 @@ class Diff(ViewerTab):
             self._reached_all = await engine.tasks.loaded_all(task_id)
             return found
 
-        self.desk.bridge.ask(compare, self._show, self._show_error, name=self._name)
+        self.desk.bridge.ask(compare, partial(self._show, other), self._show_error, name=self._name)
 
     def _stop(self) -> None:
         for name in (self._name, f"runs {id(self)}", self._lines_name):
@@ -474,10 +510,12 @@ class Diff(ViewerTab):
         if self.stop.isVisible():
             self.state.show_text(self.tr("Comparing… {0} read").format(count(read)))
 
-    def _show(self, found: Differences) -> None:
+    def _show(self, other: str, found: Differences) -> None:
         self.stop.hide()
         counts = {"added": found.added, "removed": found.removed, "changed": found.changed}
         self.model.show_differences(found.found, self.chips.wanted)
+        self._comparison = Comparison(other, self._view, found, (), self._reached_all)
+        self.compared.emit()
         self.chips.show_counts(Counter(counts))
         text = self.tr("{0} are the same.")
         if not found.found:

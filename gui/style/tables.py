@@ -20,7 +20,16 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent, QPainter, QPalette, QPen, QResizeEvent
+from PySide6.QtGui import (
+    QAction,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPalette,
+    QPen,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -34,6 +43,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.model.display import clipboard_cell
 from gui.style.theme import tone
 
 AnyIndex = QModelIndex | QPersistentModelIndex
@@ -351,6 +361,16 @@ def marked_rows(table: QTableView) -> list[int]:
     if len(spans) == 1:
         return list(range(spans[0].top(), spans[0].bottom() + 1))
     return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
+
+
+def copy_rows(table: QTableView, text_at: Callable[[int, int], str]) -> None:
+    """Copy the selected rows as tab-separated text."""
+    columns = range(table.model().columnCount())
+    lines = (
+        "\t".join(clipboard_cell(text_at(row, column)) for column in columns)
+        for row in marked_rows(table)
+    )
+    QGuiApplication.clipboard().setText("\n".join(lines))
 
 
 def row_height(font_height: int) -> int:

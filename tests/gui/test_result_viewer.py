@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QApplication, QRadioButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from engine.results.units import Unit, unit_of
@@ -100,13 +100,64 @@ async def test_this_view_is_offered_only_where_its_rows_are_shown(home: Path) ->
     async with opened(home) as session:
         viewer = await viewer_of(session, 1)
         assert viewer.this_view.isEnabled()
-        for tab in (viewer.diff, viewer.json, viewer.log, viewer.source):
+        for tab in (viewer.json, viewer.log, viewer.source):
             viewer.show_tab(tab)
             assert not viewer.this_view.isEnabled()
             assert "Pages" in viewer.this_view.toolTip()
         for listed in (viewer.audit, viewer.pages):
             viewer.show_tab(listed)
             assert viewer.this_view.isEnabled()
+        viewer.show_tab(viewer.diff)
+        await settled(viewer.this_view.isEnabled)
+
+
+async def test_this_view_of_a_task_that_is_compared_with_none_is_off(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        assert not viewer.this_view.isEnabled()
+        assert "compared" in viewer.this_view.toolTip()
+
+
+async def test_this_view_of_a_comparison_exports_the_shown_differences(
+    home: Path, tmp_path: Path
+) -> None:
+    put_pages(put_task(home, 1), page(0), page(1, content="new"), page(3))
+    put_pages(put_task(home, 2), page(0), page(1, content="old"), page(2))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        await settled(viewer.this_view.isEnabled)
+        for chip in viewer.diff.chips.findChildren(QToolButton):
+            chip.setChecked("Removed" not in chip.text())
+        await settled(lambda: viewer.diff.model.rowCount() == 2)
+        viewer.this_view.trigger()
+        (dialog,) = await settled(lambda: viewer.findChildren(ExportDialog))
+        assert "zip" not in {one.property("form") for one in dialog.findChildren(QRadioButton)}
+        dialog.choose("json")
+        dialog.export_to(tmp_path / "diff.json")
+        await settled(dialog.folder.isVisible)
+        written = json.loads((tmp_path / "diff.json").read_text())
+        rows = {(one["change"], one["item"]): one for one in written["differences"]}
+        assert set(rows) == {("added", page(3)["url"]), ("changed", page(1)["url"])}
+        assert rows["changed", page(1)["url"]]["text_differs"] is True
+        counted = {"added": 1, "removed": 1, "changed": 1, "same": 1}
+        assert written["about"]["summary"] == {"compared_with": f"{2:016x}", **counted}
+
+
+async def test_marked_differences_are_copied_as_lines(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0), page(1, status=404))
+    put_pages(put_task(home, 2), page(0), page(1), page(2))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        await settled(lambda: viewer.diff.model.rowCount() == 2)
+        viewer.diff.table.selectAll()
+        viewer.diff.table.setFocus()
+        QTest.keyClick(viewer.diff.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        lines = QApplication.clipboard().text().splitlines()
+        assert [line.split("\t")[1] for line in lines] == [page(1)["url"], page(2)["url"]]
 
 
 async def test_the_source_of_a_page_is_text_and_never_rendered(home: Path) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.export.exporter import FORMATS, ExportProgress, Order
+from engine.export.exporter import FORMATS, Comparison, ExportProgress, Order
 from engine.export.exports import Exports
 from engine.export.output import ExportExists, ExportRefused, ExportStopped
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 from engine.results.unit_filter import UnitFilter
+from engine.results.units import Difference, Differences
 from tests.results.conftest import page
 
 VIEWS = [
@@ -75,6 +76,39 @@ async def test_a_row_of_the_list_names_the_host_of_the_site_and_the_machine_that
         rows = [(row["host"], row["machine"], row["url"]) for row in csv.DictReader(file)]
     assert [row[:2] for row in rows] == [("site.test:81", "vm7"), ("map.test", "vm7")]
     assert rows[1][2] == "https://map.test/s.xml"
+
+
+def compared(*, loaded_all: bool = True) -> Comparison:
+    found = (
+        Difference("changed", "=http://a.test/", "200 · T", "404"),
+        Difference("removed", "http://b.test/", "200 · T"),
+    )
+    all_ = Differences(found, added=0, removed=1, changed=1, same=7)
+    return Comparison("d" * 16, VIEWS[0], all_, found, loaded_all)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_differences_are_written_in_every_format(ledger, tmp_path, form) -> None:
+    place, exports = tmp_path / f"diff.{form}", Exports(ledger.root)
+    done = await exports.comparison_to_file(compared(), Order("", form), place)
+    assert (done.rows, done.partial, place.stat().st_size > 50) == (2, False, True)
+
+
+async def test_exported_differences_state_what_may_be_missing(ledger, tmp_path) -> None:
+    place, exports = tmp_path / "diff.csv", Exports(ledger.root)
+    done = await exports.comparison_to_file(compared(loaded_all=False), Order("", "csv"), place)
+    assert done.partial
+    assert ["may still exist" in note for note in done.notes] == [True]
+    with place.open(newline="") as file:
+        first, _ = csv.DictReader(file)
+    assert first["item"] == "'=http://a.test/"
+
+
+async def test_differences_are_not_written_into_a_ledger(ledger) -> None:
+    with pytest.raises(ExportRefused):
+        await Exports(ledger.root).comparison_to_file(
+            compared(), Order("", "csv"), ledger.root / "diff.csv"
+        )
 
 
 async def test_no_task_of_a_list_took_less_than_no_time(ledger, tmp_path) -> None:
