@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -198,6 +199,20 @@ def read_cookie_file(file: Path) -> State:
     if not found["cookies"] and not found["origins"]:
         raise _wrong("no_cookies", "holds no cookies: neither storage state, JSON nor cookies.txt")
     return found
+
+
+def cookie_hosts(state: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the sites of a state, those with most cookies first; each includes its subdomains."""
+    counted = Counter(str(one.get("domain", "")).lstrip(".") for one in state.get("cookies", ()))
+    stored = (address_of(str(one.get("origin"))) for one in state.get("origins", ()))
+    counted.update(host_of(one) for one in stored if one is not None)
+    sites: Counter[str] = Counter()
+    for host in sorted(filter(None, counted), key=len):
+        labels = host.split(".")
+        above = (".".join(labels[at:]) for at in range(len(labels)))
+        site = next((one for one in above if one in sites), host)
+        sites[site] += counted[host]
+    return tuple(site for site, _ in sites.most_common())
 
 
 def _wrong(code: str, message: str) -> InvalidArguments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -30,7 +31,7 @@ from engine.profiles.profile import (
 )
 from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignedOut, SignIn
-from engine.profiles.storage_state import State, host_of
+from engine.profiles.storage_state import State, cookie_hosts, host_of, read_cookie_file
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
@@ -97,6 +98,16 @@ class OpenSignIn:
     async def seen(self) -> SignInSeen:
         """Read the sign-in."""
         return await self._watch.read()
+
+
+class CookieFile(msgspec.Struct, frozen=True):
+    """The cookies of a file, and the sites that they are for."""
+
+    sites: tuple[str, ...]
+    state: State
+
+    def __repr__(self) -> str:
+        return f"CookieFile({', '.join(self.sites)})"  # never the cookies
 
 
 class Profiles:
@@ -226,6 +237,17 @@ class Profiles:
         """
         found, state = profile_of(seen, request, self._clock.now_ms())
         return await asyncio.to_thread(self._store.save, found, state)
+
+    async def read_file(self, file: Path) -> CookieFile:
+        """Read the cookies of a file that `take` can store; see `read_cookie_file` for errors."""
+
+        def read() -> CookieFile:
+            if not file.is_file():  # the read of a pipe could not be called off
+                raise InvalidArguments((Problem("file", "no_file", "is not a file"),))
+            state = read_cookie_file(file)
+            return CookieFile(cookie_hosts(state), state)
+
+        return await asyncio.to_thread(read)
 
     async def take(self, request: ProfileRequest, everything: State) -> Profile:
         """Store the cookies of a file as a profile; without sites, those of its address.

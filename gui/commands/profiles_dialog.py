@@ -1,14 +1,16 @@
-"""Profiles: the list of named sign-ins with its actions, and the form for a new one."""
+"""Profiles: the list of named sign-ins with its actions, and the forms for a new one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QDialog,
+    QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
@@ -24,21 +26,23 @@ from engine.model.typed_address import complete
 from engine.profiles.profile import Profile, ProfileRequest, profile_name
 from engine.schedules.schedule_words import name_words
 from engine.service.engine import Engine
-from engine.service.profiles import OpenSignIn, signed_out_profile
+from engine.service.profiles import CookieFile, OpenSignIn, signed_out_profile
 from engine.text import words
+from engine.text.words import count
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.style.accessibility import InOrder
 from gui.style.banners import Banner
 from gui.style.editors import Patterns
-from gui.style.questions import BUTTON, Question
+from gui.style.questions import BUTTON, Question, documents
 from gui.style.record_list import CELL_CHARS, RecordList
 from gui.style.theme import TonedLabel, plain_label
 from gui.style.widgets import arrange
 
 SIZE: Final = QSize(860, 400)
 FORM_WIDTH: Final = 480
+COOKIE_FILES: Final = "(*.json *.txt)"
 LOOK_MS: Final = 3_000  # tasks and other programs change profiles, too
 LINES_HEIGHT: Final = 64
 MOST_USERS: Final = 3  # schedules and tasks that are named before a profile is deleted
@@ -123,6 +127,7 @@ class ProfilesDialog(InOrder, QDialog):
         )
         self.list = self._make_list()
         self.new = QPushButton(self.tr("&New…"), self)
+        self.import_ = QPushButton(self.tr("&Import…"), self)
         self.renew = QPushButton(self.tr("&Sign in again"), self)
         self.check = QPushButton(self.tr("&Check"), self)
         self.delete = QPushButton(self.tr("&Delete…"), self)
@@ -177,7 +182,7 @@ class ProfilesDialog(InOrder, QDialog):
         close = QPushButton(self.tr("Close"), self)
         close.clicked.connect(self.close)
         row = QHBoxLayout()
-        for button in (self.new, self.renew, self.check, self.delete):
+        for button in (self.new, self.import_, self.renew, self.check, self.delete):
             button.setAutoDefault(False)
             button.setMinimumSize(BUTTON)
             row.addWidget(button)
@@ -194,6 +199,7 @@ class ProfilesDialog(InOrder, QDialog):
     def _connect(self) -> None:
         self.list.currentItemChanged.connect(lambda *_: self._allow())
         self.new.clicked.connect(self._ask_for_new)
+        self.import_.clicked.connect(self._ask_for_file)
         self.renew.clicked.connect(self._renew)
         self.check.clicked.connect(self._check)
         self.delete.clicked.connect(self._ask_to_delete)
@@ -236,6 +242,7 @@ class ProfilesDialog(InOrder, QDialog):
         """Enable what can be done with the selected profile, and show what is going on."""
         item, view = self.list.currentItem(), self.chosen
         self.new.setEnabled(not self._busy)
+        self.import_.setEnabled(not self._busy)
         self.renew.setEnabled(view is not None and not self._busy)
         self.check.setEnabled(view is not None and not self._busy)
         self.delete.setEnabled(item is not None and not self._busy)
@@ -246,8 +253,40 @@ class ProfilesDialog(InOrder, QDialog):
     # Signing in.
 
     def _ask_for_new(self) -> None:
-        form = ProfileForm(self)
+        self._fill_in(ProfileForm(self), self._sign_in)
 
+    def _ask_for_file(self) -> None:
+        dialog = QFileDialog(self, self.tr("File with cookies"), documents())
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        every = self.tr("All files (*)")
+        dialog.setNameFilters([self.tr("Files with cookies {0}").format(COOKIE_FILES), every])
+        dialog.fileSelected.connect(lambda name: self.import_file(Path(name)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def import_file(self, file: Path) -> None:
+        """Read the cookies of a file, then ask for the profile that they become."""
+
+        async def work(engine: Engine) -> CookieFile:
+            return await engine.profiles.read_file(file)
+
+        def fill_in(found: CookieFile) -> None:
+            form = ProfileForm(self, found.sites)
+            self._fill_in(form, lambda request: self._take(request, found))
+
+        self.banner.setVisible(False)
+        self._bridge.ask(work, fill_in, self._show_error, name=_ACT)
+
+    def _take(self, request: ProfileRequest, found: CookieFile) -> None:
+        self._begin(self.tr("Keeping the cookies and checking them…"))
+
+        async def work(engine: Engine) -> Profile:
+            made = await engine.profiles.take(request, found.state)
+            return await engine.profiles.check(made.name)
+
+        self._bridge.ask(work, self._tell_made, self._fail, name=_SIGN_IN)
+
+    def _fill_in(self, form: ProfileForm, then: Callable[[ProfileRequest], None]) -> None:
         def begin() -> None:
             given = form.given
 
@@ -256,7 +295,7 @@ class ProfilesDialog(InOrder, QDialog):
 
             def accepted(request: ProfileRequest) -> None:
                 form.accept()
-                self._sign_in(request)
+                then(request)
 
             self._bridge.ask(check, accepted, form.show_error, name=_ACT)
 
@@ -403,30 +442,41 @@ def _profile(view: TaskView) -> object:
 
 
 class ProfileForm(InOrder, QDialog):
-    """Form for a new profile; it stays open until `accept`, so that it can show a mistake."""
+    """Form for a new profile; it stays open until `accept`, so that it can show a mistake.
+
+    With `found`, the sites of a file of cookies, it is for these instead of a sign-in by hand.
+    """
 
     wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, found: Sequence[str] | None = None) -> None:
         super().__init__(parent)
+        self._found = found
         self.setModal(True)
         self.setMinimumWidth(FORM_WIDTH)
-        self.setWindowTitle(self.tr("New profile"))
+        is_import = found is not None
+        self.setWindowTitle(self.tr("Import profile") if is_import else self.tr("New profile"))
         self.name, self.url = QLineEdit(self), QLineEdit(self)
         self.name.setPlaceholderText("shop")
         self.url.setPlaceholderText("example.com/login")
         self.sites = Patterns()
         self.sites.setFixedHeight(LINES_HEIGHT)
         self.check_url, self.check_selector = QLineEdit(self), QLineEdit(self)
-        self.check_url.setPlaceholderText(self.tr("the page at the end of the sign-in"))
+        page = (
+            self.tr("the address") if is_import else self.tr("the page at the end of the sign-in")
+        )
+        self.check_url.setPlaceholderText(page)
         self.check_selector.setPlaceholderText("#account")
         self.mistake = TonedLabel("", "bad", self)
         self.mistake.setWordWrap(True)
-        self.open_window = QPushButton(self.tr("Open the browser"), self)
+        go = self.tr("Import") if is_import else self.tr("Open the browser")
+        self.go = QPushButton(go, self)
         self._lay_out()
+        if found is not None and len(found) == 1:
+            self.url.setText(found[0])
         self.name.textChanged.connect(lambda _: self._judge())
         self.url.textChanged.connect(lambda _: self._judge())
-        self.open_window.clicked.connect(self.wanted)
+        self.go.clicked.connect(self.wanted)
         self._judge()
 
     @property
@@ -460,27 +510,35 @@ class ProfileForm(InOrder, QDialog):
             shown.setBuddy(editor)
             form.addRow(shown, editor)
             editor.setAccessibleName(label.replace("&", ""))
-        hint = plain_label(
-            self.tr(
-                "A browser window opens at the address. Sign in there by hand. Without sites, "
-                "the profile is for those that you open in it. The element is on the page only "
-                "if you are signed in."
-            ),
-            self,
-            tone="muted",
-            wrap=True,
-        )
+        hint = plain_label(self._hint(), self, tone="muted", wrap=True)
         cancel = QPushButton(self.tr("Cancel"), self)
         cancel.clicked.connect(self.reject)
         cancel.setAutoDefault(False)
-        self.open_window.setDefault(True)
-        for button in (self.open_window, cancel):
+        self.go.setDefault(True)
+        for button in (self.go, cancel):
             button.setMinimumSize(BUTTON)
-        row = arrange(QHBoxLayout(), 1, self.open_window, cancel, spacing=8)
+        row = arrange(QHBoxLayout(), 1, self.go, cancel, spacing=8)
         column = arrange(QVBoxLayout(self), margins=(20, 18, 20, 16), spacing=12)
         column.addLayout(form)
         arrange(column, hint, self.mistake, 1)
         column.addLayout(row)
+
+    def _hint(self) -> str:
+        if self._found is None:
+            return self.tr(
+                "A browser window opens at the address. Sign in there by hand. Without sites, "
+                "the profile is for those that you open in it. The element is on the page only "
+                "if you are signed in."
+            )
+        sites = ", ".join(display(one, CELL_CHARS) for one in self._found[:MOST_USERS])
+        if more := len(self._found[MOST_USERS:]):
+            sites = f"{sites} {self.tr('…and {0} more').format(count(more))}"
+        text = self.tr(
+            "The file has cookies for {0}. Without sites, those of the address are kept. Enter as "
+            "the address a page that only a signed-in visitor sees: it is loaded to check the "
+            "profile."
+        )
+        return text.format(sites)
 
     def _judge(self) -> None:
         """Show a mistake in the name, and allow the start when name and address are there."""
@@ -491,7 +549,7 @@ class ProfileForm(InOrder, QDialog):
             problem = Problem("name", "invalid_value", str(wrong))
             said = language.translated(problem).message if name else ""
         self._say(said)
-        self.open_window.setEnabled(bool(name and self.url.text().strip() and not said))
+        self.go.setEnabled(bool(name and self.url.text().strip() and not said))
 
     def _say(self, mistake: str) -> None:
         """Show a mistake or none, and make room for it: it would cover a field otherwise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
 
 from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileStore
@@ -88,7 +89,7 @@ async def test_a_person_signs_in_and_the_new_profile_is_checked(
         with appearing(ProfileForm) as found:
             press(dialog, "&New…")
             form = await found
-        assert not form.open_window.isEnabled()
+        assert not form.go.isEnabled()
         form.name.setText("Shop 1")
         form.url.setText(f"{login_site.url}/home")
         assert "lower-case" in form.mistake.text()
@@ -158,6 +159,54 @@ async def test_a_task_that_was_signed_out_offers_to_sign_in_again(
             dialog = await found
         await until(lambda: "no profile “shop”" in dialog.banner.accessibleName())
         dialog.close()
+
+
+def cookie_file(folder: Path, value: str) -> Path:
+    """Cookies as an extension of a browser writes them, also of a site that is not wanted."""
+    cookies = [
+        {"name": "sid", "value": value, "domain": "127.0.0.1", "hostOnly": True, "path": "/"},
+        {"name": "ad", "value": "1", "domain": ".ads.example", "hostOnly": False, "path": "/"},
+    ]
+    file = folder / "cookies.json"
+    file.write_text(json.dumps(cookies))
+    return file
+
+
+async def test_a_file_of_cookies_becomes_a_profile_that_is_checked(
+    home: Path, tmp_path: Path, login_site: LoginSite
+) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        with appearing(QFileDialog) as choosing:
+            press(dialog, "&Import…")
+            chooser = await choosing
+        with appearing(ProfileForm) as found:
+            file = cookie_file(tmp_path, login_site.new_session())
+            chooser.setDirectory(str(tmp_path))
+            chooser.selectFile(str(file))
+            chooser.accept()
+            form = await found
+        told = " ".join(one.text() for one in form.findChildren(QLabel))
+        assert "127.0.0.1, ads.example" in told
+        form.name.setText("shop")
+        form.url.setText(f"{login_site.url}/home")
+        press(form, "Import")
+        await until(lambda: row(dialog)[3:4] == ["signed in"])
+        assert row(dialog)[:2] == ["shop", "127.0.0.1"]
+        assert [one["name"] for one in ProfileStore(home).state("shop")["cookies"]] == ["sid"]
+
+
+async def test_a_file_without_cookies_is_refused_before_anything_is_typed(
+    home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "list.txt").write_text("https://example.com/\n")
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        dialog.import_file(tmp_path / "list.txt")
+        await until(lambda: "holds no cookies" in dialog.banner.accessibleName())
+        assert not dialog.findChildren(ProfileForm)
+        dialog.import_file(tmp_path)
+        await until(lambda: "is not a file" in dialog.banner.accessibleName())
 
 
 async def test_a_profile_is_deleted_after_a_question(home: Path) -> None:
