@@ -35,7 +35,7 @@ from engine.results.action_words import action_words
 from engine.results.findings import Findings
 from engine.results.site_audit import REPORT_OF, AuditStopped, Report, audit, known_report
 from engine.results.units import Difference, Differences
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, say
 
 
 def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -117,6 +117,7 @@ class Order(msgspec.Struct, frozen=True):
     """Request for an export: a task, a format, and columns (none: all).
 
     `report`: a report about the pages of a crawl (`site_audit.REPORT_NAMES`) instead of its pages.
+    `language`: the code of the language in use, for an HTML report in it instead of in English.
     """
 
     task_id: str
@@ -124,6 +125,11 @@ class Order(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
     bom: bool = False
     report: str = ""
+    language: str = ""
+
+    def title(self, message_id: str) -> str:
+        """Return a message as the title of the export."""
+        return say(message_id) if self.language else ENGLISH[message_id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +228,7 @@ class _Export:
         self._tally = Tally()
         self._report = self._audited(ledger) if order.report else None
         if self._report is not None:
-            title = ENGLISH[f"audit.{self._report.name}"]
+            title = order.title(f"audit.{self._report.name}")
             name = self._about.name or self._about.url
             self._about = msgspec.structs.replace(self._about, name=f"{title}: {name}")
         self._columns = self._chosen(kind)
@@ -234,7 +240,10 @@ class _Export:
         key = self._findings.key if self._report is None else self._report.name
         rows = self._rows() if self._report is None else self._report_rows(self._report)
         try:
-            write(out, Table(self._about, key, self._columns, rows, whole, self._tally))
+            made = Table(
+                self._about, key, self._columns, rows, whole, self._tally, self._order.language
+            )
+            write(out, made)
         except Damaged as error:
             raise self._damaged(error) from error
 

@@ -227,7 +227,7 @@ def _write_listed(
         raise InvalidArguments(problems)
     form, tally = FORMATS[order.format], Tally(remarks=list(listed.remarks))
     rows = _watched(listed, tally, watch)
-    table = Table(listed.about, listed.key, listed.columns, rows, form.whole, tally)
+    table = Table(listed.about, listed.key, listed.columns, rows, form.whole, tally, order.language)
     write = write_csv_with_bom if order.bom else form.write
     with new_file(place, root, force=force) as out:
         write(out, table)
@@ -354,7 +354,7 @@ def export_comparison(
     task = replace(
         task,
         task_id=plain_id(task.task_id),
-        name=f"{ENGLISH['export.differences']}: {task.name or task.url}",
+        name=f"{order.title('export.differences')}: {task.name or task.url}",
         partial=bool(remarks),
         note=ENGLISH["export.differences.note"].format(
             after=plain_id(task.task_id), before=plain_id(compared.before)

@@ -13,7 +13,7 @@ from engine.export.table import EXACT, About, Row, Table, begins_formula, is_num
 from engine.model.display import display_lines
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, decimal, retold, translation
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # No link and no image: an address in a report is text, as the policy enforces.
 TEMPLATE: Final = """\
 <!doctype html>
-<html lang="en">
+<html lang="{{ language }}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
@@ -82,16 +82,18 @@ def write_html(out: BinaryIO, table: Table) -> None:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    about = table.about
+    about, texts = table.about, _Texts(table.language)
+    kind = texts.kind(about.kind)
     pieces = environment.from_string(TEMPLATE).generate(
-        title=_shown(about.name or about.url or f"{_kind(about.kind)} {about.task_id}"),
+        language=table.language or "en",
+        title=_shown(about.name or about.url or f"{kind} {about.task_id}"),
         partial=about.partial,
-        note=about.note,
-        facts=[(_shown(name), _shown(text)) for name, text in _key_facts(about)],
-        names=[_shown(_title(column.name)) for column in table.columns],
-        rows=_cells(table),
-        written=lambda: ENGLISH["export.rows"].format(count=table.tally.rows),
-        notes=table.tally.notes,
+        note=texts.sentence(about.note),
+        facts=[(_shown(name), _shown(text)) for name, text in _key_facts(about, texts)],
+        names=[_shown(texts.heading(column.name)) for column in table.columns],
+        rows=_cells(table, texts),
+        written=lambda: texts.message("export.rows").format(count=table.tally.rows),
+        notes=lambda: map(texts.sentence, table.tally.notes()),
     )
     for piece in pieces:
         out.write(piece.encode())
@@ -104,30 +106,70 @@ def facts(about: About) -> list[tuple[str, str]]:
     return [(name, text_of(value)) for name, value in values.items() if value not in ("", None)]
 
 
-def _key_facts(about: About) -> list[tuple[str, str]]:
+class _Texts:
+    """Texts of a report: in the language in use if one is named, else in English."""
+
+    def __init__(self, language: str) -> None:
+        self._is_translated = bool(language)
+
+    def message(self, message_id: str, default: str = "") -> str:
+        if message_id not in ENGLISH:
+            return default
+        return translation(message_id) if self._is_translated else ENGLISH[message_id]
+
+    def sentence(self, english: str) -> str:
+        """Translate a note or a reason, which tasks store in English."""
+        return retold(english) if self._is_translated else english
+
+    def number(self, value: float, digits: int) -> str:
+        return decimal(value, digits) if self._is_translated else f"{value:.{digits}f}"
+
+    def heading(self, name: str) -> str:
+        """Return the heading of a field; an unknown one is made of its name."""
+        unit = " (ms)" if name.endswith(_MS) else ""
+        words = name.removeprefix("facts.").removesuffix(_MS).replace("_", " ").strip()
+        made = f"{words[:1].upper()}{words[1:]}{unit}"
+        return self.message(f"report.field.{name}", self.message(f"audit.column.{name}", made))
+
+    def kind(self, kind: str) -> str:
+        return self.message(f"kind.{kind}", kind)
+
+    def status(self, status: str) -> str:
+        return self.message(f"status.{status.lower()}", status.capitalize())
+
+    def cell(self, name: str, text: str) -> str:
+        """Return the text of a cell, with the words that this program writes translated."""
+        if not self._is_translated or not text:
+            return text
+        if name in _SENTENCES:
+            return retold(text)
+        message_id = f"{_WORDS[name]}.{text}" if name in _WORDS else ""
+        return self.message(message_id, self.message(message_id.lower(), text))
+
+
+def _key_facts(about: About, texts: _Texts) -> list[tuple[str, str]]:
     """List what a person asks first: what it was, how it ended, and the numbers of its summary."""
     given = {
-        "Address": about.url,
-        "Kind": _kind(about.kind),
-        "Status": about.status.capitalize(),
-        "Error": about.error,
-        "Started": _time(about.started_at or about.created_at),
-        "Ended": _time(about.ended_at),
+        "address": about.url,
+        "kind": texts.kind(about.kind),
+        "status": texts.status(about.status),
+        "error": texts.sentence(about.error),
+        "started": _time(about.started_at or about.created_at),
+        "ended": _time(about.ended_at),
     }
+    named = {texts.heading(name): text for name, text in given.items()}
     for name, value in about.summary.items():
         if is_number(value) and name.endswith(_MS):
-            given[_title(name.removesuffix(_MS))] = f"{value / 1000:.1f} s"
+            seconds = texts.number(value / 1000, 1)
+            named[texts.heading(name.removesuffix(_MS))] = f"{seconds} s"
         elif name == "stopped_by":
             ended = f"{traits_of(about.kind).ended_message}.{value}"
-            given["Ended by"] = ENGLISH.get(ended, text_of(value))
+            named[texts.heading("ended_by")] = texts.message(ended, text_of(value))
         elif isinstance(value, str | int | float):
-            given[_title(name)] = text_of(value)
-    given |= {"Task": about.task_id, "Exported": f"{_time(about.exported_at)}, {about.program}"}
-    return [(name, text) for name, text in given.items() if text]
-
-
-def _kind(kind: str) -> str:
-    return ENGLISH.get(f"kind.{kind}", kind)
+            named[texts.heading(name)] = text_of(value)
+    named[texts.heading("task")] = about.task_id
+    named[texts.heading("exported")] = f"{_time(about.exported_at)}, {about.program}"
+    return [(name, text) for name, text in named.items() if text]
 
 
 def _time(iso: str) -> str:
@@ -135,21 +177,13 @@ def _time(iso: str) -> str:
     return f"{iso[:10]} {iso[11:19]} UTC" if iso else ""
 
 
-def _title(name: str) -> str:
-    """Return the heading of a field: `response_ms` is `Response (ms)`."""
-    if name in _TITLES:
-        return _TITLES[name]
-    unit = " (ms)" if name.endswith(_MS) else ""
-    words = name.removeprefix("facts.").removesuffix(_MS).replace("_", " ").strip()
-    return f"{words[:1].upper()}{words[1:]}{unit}"
-
-
-def _cells(table: Table) -> Iterator[list[str]]:
+def _cells(table: Table, texts: _Texts) -> Iterator[list[str]]:
     """Yield the failed rows as they are read, then the others, which wait in a spool."""
     encode, decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(list[str]).decode
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as others:
         for row in table.rows:
-            cells = [_shown(text_of(value)) for value in table.values(row)]
+            values = zip(table.columns, table.values(row), strict=True)
+            cells = [_shown(texts.cell(one.name, text_of(value))) for one, value in values]
             if _has_failed(row):
                 yield cells
             else:
@@ -168,16 +202,13 @@ def _shown(text: str) -> str:
 
 _MS: Final = "_ms"
 _SPOOL_BYTES: Final = 8_000_000  # kept in memory before the rows wait in a file
-_TITLES: Final = {
-    "n": "#",
-    "url": "URL",
-    "tool_name": "Tool",
-    "error.message": "Error",
-    "error.code": "Error code",
-    "links_not_web": "Links to no web page",
-    "links_too_deep": "Links beyond the maximum depth",
-    "links_outside": "Links outside of the scope",
-    "links_over_limit": "Links beyond the limit of a page",
+_SENTENCES: Final = frozenset({"error", "error.message"})  # columns with reasons
+_WORDS: Final = {  # the ids of the messages for the words of a column
+    "change": "report.value",
+    "text_differs": "report.value",
+    "orphaned": "report.value",
+    "kind": "kind",
+    "status": "status",
 }
 
 ROWS: Final = 1_048_576  # of one sheet, including the header

@@ -177,7 +177,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table to write; `rows` is an iterator, `whole` means that records are written unchanged."""
+    """Table to write; `rows` is an iterator, `whole` means that records are written unchanged.
+
+    `language` is the code of the language of a report; "" for English.
+    """
 
     about: About
     key: str
@@ -185,6 +188,7 @@ class Table:
     rows: Iterator[Row]
     whole: bool
     tally: Tally
+    language: str = ""
 
     def values(self, row: Row) -> list[Any]:
         """Return the cells of `row`, in the order of the columns."""

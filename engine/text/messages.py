@@ -31,6 +31,95 @@ SCHEDULES: Final[dict[str, str]] = {
     "changes.spoken": "{added} added, {removed} removed, {changed} changed",
 }
 
+# Headings of HTML reports, by the names of their fields, and the words of some cells.
+
+REPORT: Final[dict[str, str]] = {
+    "report.field.n": "#",
+    "report.field.url": "URL",
+    "report.field.address": "Address",
+    "report.field.kind": "Kind",
+    "report.field.status": "Status",
+    "report.field.title": "Title",
+    "report.field.depth": "Depth",
+    "report.field.response_ms": "Response (ms)",
+    "report.field.error": "Error",
+    "report.field.error.message": "Error",
+    "report.field.error.code": "Error code",
+    "report.field.error_code": "Error code",
+    "report.field.action": "Action",
+    "report.field.bytes": "Bytes",
+    "report.field.file": "File",
+    "report.field.intention": "Intention",
+    "report.field.part": "Part",
+    "report.field.text": "Text",
+    "report.field.tool_name": "Tool",
+    "report.field.started": "Started",
+    "report.field.ended": "Ended",
+    "report.field.ended_by": "Ended by",
+    "report.field.task": "Task",
+    "report.field.exported": "Exported",
+    "report.field.task_id": "Task id",
+    "report.field.orphaned": "Orphaned",
+    "report.field.name": "Name",
+    "report.field.objective": "Objective",
+    "report.field.done": "Done",
+    "report.field.total": "Total",
+    "report.field.failed": "Failed",
+    "report.field.created_at": "Created at",
+    "report.field.started_at": "Started at",
+    "report.field.ended_at": "Ended at",
+    "report.field.duration_ms": "Duration (ms)",
+    "report.field.duration": "Duration",
+    "report.field.budget_status": "Budget status",
+    "report.field.budget_exceeded": "Budget exceeded",
+    "report.field.phase": "Phase",
+    "report.field.host": "Host",
+    "report.field.pid": "Pid",
+    "report.field.parent_task_id": "Parent task id",
+    "report.field.contract_id": "Contract id",
+    "report.field.forced_at": "Forced at",
+    "report.field.client": "Client",
+    "report.field.route": "Route",
+    "report.field.ledger": "Ledger",
+    "report.field.total_pages": "Total pages",
+    "report.field.succeeded": "Succeeded",
+    "report.field.max_depth_reached": "Max depth reached",
+    "report.field.scope": "Scope",
+    "report.field.http_errors": "Http errors",
+    "report.field.not_loaded": "Not loaded",
+    "report.field.retried": "Retried",
+    "report.field.redacted": "Redacted",
+    "report.field.compared": "Compared",
+    "report.field.empty_pages": "Empty pages",
+    "report.field.unsettled_pages": "Unsettled pages",
+    "report.field.unloaded_pages": "Unloaded pages",
+    "report.field.connection": "Connection",
+    "report.field.sitemap_source": "Sitemap source",
+    "report.field.links_not_web": "Links to no web page",
+    "report.field.links_too_deep": "Links beyond the maximum depth",
+    "report.field.links_outside": "Links outside of the scope",
+    "report.field.links_over_limit": "Links beyond the limit of a page",
+    "report.field.links_sign_out": "Links sign out",
+    "report.field.links_repeating": "Links repeating",
+    "report.field.links_fragments": "Links fragments",
+    "report.field.links_host_errors": "Links host errors",
+    "report.field.change": "Change",
+    "report.field.item": "Item",
+    "report.field.before": "Before",
+    "report.field.after": "After",
+    "report.field.text_differs": "Text differs",
+    "report.field.compared_with": "Compared with",
+    "report.field.added": "Added",
+    "report.field.removed": "Removed",
+    "report.field.changed": "Changed",
+    "report.field.same": "Same",
+    "report.value.added": "added",
+    "report.value.removed": "removed",
+    "report.value.changed": "changed",
+    "report.value.true": "true",
+    "report.value.false": "false",
+}
+
 # Reports about the pages of a crawl: titles, what they list, and their columns.
 
 AUDIT: Final[dict[str, str]] = {
@@ -708,6 +797,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "subject.libraries": "libraries",
     "subject.log": "log",
     **AUDIT,
+    **REPORT,
     **DETAILS,
     **SCHEDULES,
 }
@@ -745,7 +835,12 @@ def retold(reason: str) -> str:
 
 def say(message_id: str, /, **fields: object) -> str:
     """Fill in a message's fields; an unknown id raises `KeyError` (a bug)."""
-    return (_SPOKEN.get(message_id) or ENGLISH[message_id]).format(**fields)
+    return translation(message_id).format(**fields)
+
+
+def translation(message_id: str) -> str:
+    """Return a message in the chosen language, with its fields in braces."""
+    return _SPOKEN.get(message_id) or ENGLISH[message_id]
 
 
 def count(number: int) -> str:

@@ -37,6 +37,7 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.query import host_of
 from engine.service.engine import Engine
+from engine.text.messages import retold
 from engine.text.words import count, task_name
 from gui.context.window_context import Desk, WindowContext
 from gui.details.panel import is_task
@@ -140,7 +141,7 @@ class Job(QObject):
         self.ended.emit(outcome)
 
     async def _rows(self, engine: Engine, wanted: Wanted, form: str, place: Path) -> Exported:
-        order, watch = Order("", form, bom=form == "csv"), self._watch(None)
+        order, watch = _order("", form), self._watch(None)
         if wanted.compared is not None:
             return await engine.exports.comparison_to_file(
                 wanted.compared, order, place, force=True, watch=watch
@@ -158,7 +159,7 @@ class Job(QObject):
                 if folder is None
                 else folder / file_name(view, form, wanted.file_part)
             )
-            order = Order(view.task_id, form, bom=form == "csv", report=wanted.report)
+            order = _order(view.task_id, form, wanted.report)
             watch = self._watch(wanted.keep)
             try:
                 if form in RECORDING_ENDINGS:
@@ -192,6 +193,12 @@ class Job(QObject):
 
     def _watch(self, keep: Keep | None) -> ExportProgress:
         return ExportProgress(lambda _, done, size: self._told.emit(done / max(1, size)), keep)
+
+
+def _order(task_id: str, form: str, report: str = "") -> Order:
+    """Return the order of a file: a report is in the language of the window, data in English."""
+    spoken = language.current_language() if form == "html" else ""
+    return Order(task_id, form, bom=form == "csv", report=report, language=spoken)
 
 
 def file_name(view: TaskView, form: str, part: str = "") -> str:
@@ -447,7 +454,7 @@ class ExportDialog(InOrder, QDialog):
         said = [self._refusal(one) for one in outcome.refused[:_MOST_SAID]]
         if more := len(outcome.refused) - len(said):
             said.append(self.tr("… and {0} more").format(count(more)))
-        self._problems.show_text("\n".join([*said, *notes]))
+        self._problems.show_text("\n".join([*said, *map(retold, notes)]))
         self._problems.setVisible(bool(said or notes))
 
     def _refusal(self, refused: Refused) -> str:

@@ -214,8 +214,8 @@ class Texts:
         if "told" in found:
             # English needs none
 
-            grounds = dict(self._grounds())
-            self.told = ReasonTranslator({**found["told"], **grounds}, self.errors, self.messages)
+            stored = {**dict(self._grounds()), **dict(self._export_notes())}
+            self.told = ReasonTranslator({**found["told"], **stored}, self.errors, self.messages)
 
     def _grounds(self) -> Iterator[tuple[str, str]]:
         """Yield warnings about a ledger's folder together with their advice, as they are stored."""
@@ -224,6 +224,12 @@ class Texts:
                 yield f"{ENGLISH[key]} {ENGLISH[f'{key}.advice']}", f"{said} {advice}"
         if deaf := self.messages.get("ground.disk.deaf"):
             yield ENGLISH["ground.disk.deaf"], deaf
+
+    def _export_notes(self) -> Iterator[tuple[str, str]]:
+        """Yield what exports note on their rows, which files of data have in English."""
+        for key, said in self.messages.items():
+            if key.startswith("export.") or key == "audit.limited":
+                yield ENGLISH[key], said
 
     def window(self, source: str) -> str | None:
         return self._window.get(source)

@@ -21,6 +21,7 @@ from engine.contracts.completing import (
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.service.forms import startable
 from engine.text import messages
+from gui.commands.exporting import ExportDialog, Wanted
 from gui.commands.force_complete import ForceDialog
 from gui.details.result_window import ResultWindow
 from gui.filters.filter_bar import FilterHelp
@@ -208,6 +209,33 @@ async def test_a_result_is_shown_in_german(german: None, tmp_path: Path) -> None
             found += await found_in(viewer, viewer.tabs.tabText(at))
         viewer.close()
         assert not found, told(found)
+
+
+async def test_an_html_report_is_in_german_and_data_in_english(
+    german: None, tmp_path: Path
+) -> None:
+    head = {"total_pages": 2, "duration_ms": 89_218, "stopped_by": "max_pages"}
+    folder = put_task(tmp_path / "home", 1)
+    put_pages(folder, page(0), page(1, error="Blocked by robots.txt"))
+    (folder / "result.json").write_text(json.dumps({"summary": head}))
+    async with opened(tmp_path / "home") as session:
+        written = {}
+        view = session.window.model.view_of(task_id(1))
+        assert view is not None
+        for form in ("html", "json"):
+            wanted = Wanted((view,), "")
+            dialog = ExportDialog(session.window.desk, wanted, session.window)
+            dialog.show()
+            dialog.choose(form)
+            dialog.export_to(tmp_path / f"a.{form}")
+            await settled(dialog.folder.isVisible)
+            written[form] = (tmp_path / f"a.{form}").read_text()
+            dialog.close()
+        lines = re.sub("<style>.*</style>|<[^>]+>", "\n", written["html"], flags=re.DOTALL)
+        assert not [line for line in lines.splitlines() if english_in(line)]
+        for text in ('<html lang="de">', "Fertig", "Seiten insgesamt", "89,2 s", "Titel"):
+            assert text in written["html"], text
+        assert "Everything that the task kept." in written["json"]
 
 
 def test_english_sentences_are_known_from_german_ones_and_from_data() -> None:

@@ -26,9 +26,10 @@ def streamed(
     *columns: str,
     bom: bool = False,
     report: str = "",
+    language: str = "",
 ) -> str:
-    out = io.BytesIO()
-    export_stream(ledger, Order(task_id, form, columns, bom, report), out, ExportProgress())
+    out, order = io.BytesIO(), Order(task_id, form, columns, bom, report, language)
+    export_stream(ledger, order, out, ExportProgress())
     return out.getvalue().decode()
 
 

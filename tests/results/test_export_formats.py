@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,9 +13,16 @@ from selectolax.lexbor import LexborHTMLParser
 
 from engine.export import report, table
 from engine.export.exporter import FORMATS, TASK_COLUMNS, ExportProgress, Order, export_file
+from engine.export.exports import COLUMNS, DIFFERENCE_COLUMNS, LEDGER
 from engine.export.output import NothingToExport, ResultDamaged
+from engine.kinds.crawl.frontier import Reason
+from engine.kinds.registry import KINDS
 from engine.model.errors import InvalidArguments, TaskNotFound
 from engine.model.records import ErrorInfo, Status
+from engine.model.tally import CrawlOutcome
+from engine.results.site_audit import REPORT_OF
+from engine.text import messages
+from engine.text.messages import ENGLISH
 from tests.results.conftest import page, wrapped
 from tests.results.reading import csv_rows, filters, jsonl_rows, streamed, workbook
 
@@ -92,6 +101,43 @@ def test_a_report_has_few_columns_and_human_words(ledger, crawled) -> None:
     facts = dict(zip(*([one.text() for one in tree.css(tag)] for tag in ("dt", "dd")), strict=True))
     assert (facts["Total pages"], facts["Duration"]) == ("3", "89.2 s")
     assert (facts["Kind"], facts["Status"]) == ("Crawl", "Completed")
+
+
+def test_each_column_of_a_report_has_a_heading_that_can_be_translated() -> None:
+    brief = [one.name for kind in KINDS.values() for one in kind.columns if one.brief]
+    audited = [one.name for kind in REPORT_OF.values() for one in kind.columns]
+    listed = [one.name for one in (*COLUMNS, LEDGER, *DIFFERENCE_COLUMNS)]
+    counted = [one.name for one in msgspec.structs.fields(CrawlOutcome)]
+    left_out = [f"links_{reason}" for reason in get_args(Reason)]
+    stored_apart = {"stopped_by", "first_error", "left_out", "workers", "hosts_given_up"}
+    names = {*brief, *audited, *listed, *counted, *left_out} - stored_apart - {"host_error"}
+    known = ENGLISH.keys()
+    assert {name for name in names if not known & _heading_ids(name)} == set()
+
+
+def _heading_ids(name: str) -> set[str]:
+    return {f"report.field.{name}", f"audit.column.{name}"}
+
+
+def test_a_report_is_in_the_language_that_is_named_and_else_in_english(ledger, crawled) -> None:
+    failed = {**PAGES[2], "error": "Blocked by robots.txt"}
+    head = {"summary": {"total_pages": 3, "duration_ms": 89_218, "stopped_by": "frontier"}}
+    task_id = crawled(failed, head=head)
+    spoken = {
+        "report.field.status": "Zustand",
+        "kind.crawl": "Gang",
+        "export.rows": "{count} Z",
+    }
+    messages.use(spoken, point=",", told=lambda text: text.replace("Blocked by", "Verboten durch"))
+    try:
+        english = streamed(ledger, task_id, "html")
+        made = streamed(ledger, task_id, "html", language="de")
+    finally:
+        messages.use({})
+    for text in ('<html lang="en">', "Status", "Crawl", "89.2 s", "1 rows", "Blocked by"):
+        assert text in english, text
+    for text in ('<html lang="de">', "Zustand", "Gang", "89,2 s", "1 Z", "Verboten durch"):
+        assert text in made, text
 
 
 def test_a_report_has_the_columns_that_were_chosen(ledger, crawled) -> None:

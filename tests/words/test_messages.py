@@ -66,7 +66,7 @@ BUILT |= {"connection.direct", "connection.playwright"}  # by the summary of a c
 # Actions of a recording are worded by their type and how they were done (see action_words).
 BUILT |= {one for one in ENGLISH if one.startswith(("action.", "role."))}
 # Names that stand in the files, and are looked up there.
-BUILT |= {one for one in ENGLISH if one.startswith(("log.", "part."))}
+BUILT |= {one for one in ENGLISH if one.startswith(("log.", "part.", "report."))}
 EVENTS = "event."  # kinds come from the files of strangers, too
 
 
