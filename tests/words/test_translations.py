@@ -77,6 +77,10 @@ SAME_MESSAGES = {
     ),
     *(one for one in ENGLISH if one.startswith(("progress.", "rate."))),
     *("column.client", "caller.named", "route.mcp", "route.http"),
+    *(
+        f"report.field.{name}"
+        for name in ("n", "url", "status", "bytes", "text", "name", "phase", "ledger")
+    ),
 }
 SAME_ERRORS = {"{path}: {reason}", "{reason}", "{way_out}", "{suggested_next_action}"} | {
     "{element} {reason}",
