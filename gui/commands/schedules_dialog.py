@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments
-from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView, Unreadable
+from engine.model.records import ENVELOPE, Health, Status, TaskRecord, TaskView, Unreadable
 from engine.schedules.schedule import Schedule
 from engine.schedules.schedule_words import name_words, rule_words, skip_words
 from engine.service import drafts
@@ -27,6 +27,7 @@ from engine.service.forms import startable
 from engine.service.rerun import Asked
 from engine.service.schedules import ScheduleView
 from engine.text import words
+from engine.text.messages import retold
 from engine.text.words import task_name
 from gui.commands.bulk_work import Reports
 from gui.commands.task_requests import Requests
@@ -37,7 +38,7 @@ from gui.style.accessibility import InOrder
 from gui.style.banners import Banner
 from gui.style.questions import BUTTON, Question
 from gui.style.record_list import RecordList
-from gui.style.theme import plain_label
+from gui.style.theme import plain_label, plain_tip
 from gui.style.widgets import arrange
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ class SchedulesDialog(InOrder, QDialog):
         self.request = QPushButton(self.tr("Edit re&quest…"), self)
         self.runs = QPushButton(self.tr("&Show its runs"), self)
         self.delete = QPushButton(self.tr("&Delete…"), self)
+        self._obstacle = retold(bridge.look_at_health().read_only)  # why nothing can be changed
         self._lay_out()
         self._connect()
         self._looking = QTimer(self, interval=LOOK_MS)
@@ -255,6 +257,11 @@ class SchedulesDialog(InOrder, QDialog):
         self.request.clicked.connect(self._edit_request)
         self.runs.clicked.connect(self._show_runs)
         self.delete.clicked.connect(self._ask_to_delete)
+        self._bridge.health.connect(self._note_health)
+
+    def _note_health(self, health: Health) -> None:
+        self._obstacle = retold(health.read_only)
+        self._show_chosen()
 
     # The list.
 
@@ -301,9 +308,11 @@ class SchedulesDialog(InOrder, QDialog):
     def _show_chosen(self) -> None:
         """Show why the selected schedule did not run, and enable what can be done with it."""
         view, found = self.chosen, self._found.get(self.list.chosen_id or "")
-        for button in (self.run, self.pause, self.edit, self.request, self.runs):
-            button.setEnabled(view is not None)
-        self.delete.setEnabled(found is not None)
+        self.runs.setEnabled(view is not None)
+        for button in (self.run, self.pause, self.edit, self.request, self.delete):
+            able = found is not None if button is self.delete else view is not None
+            button.setEnabled(able and not self._obstacle)
+            button.setToolTip(plain_tip(self._obstacle))
         paused = view is not None and view.schedule.paused
         self.pause.setText(self.tr("Resu&me") if paused else self.tr("&Pause"))
         why = self._why(found)
@@ -346,7 +355,8 @@ class SchedulesDialog(InOrder, QDialog):
         self._act(work)
 
     def _edit(self) -> None:
-        if (view := self.chosen) is None:
+        view = self.chosen
+        if view is None or not self.edit.isEnabled():  # Enter in the list comes here as well
             return
         from gui.start.repeat_dialog import RepeatDialog, differs
 

@@ -169,9 +169,14 @@ class Trouble(QObject):
         lines = [*names[:MOST_LISTED]]
         if more := len(names) - len(lines):
             lines.append(self.tr("…and {0} more.").format(count(more)))
-        lines.append(self.tr("The list of schedules has the reason. The run starts once it can."))
+        title = self.tr("A scheduled run cannot start")
+        after = self.tr("The list of schedules has the reason. The run starts once it can.")
+        if len(names) > 1:
+            title = self.tr("{0} scheduled runs cannot start").format(count(len(names)))
+            after = self.tr("The list of schedules has the reasons. The runs start once they can.")
+        lines.append(after)
         choices = (Choice(self.tr("Schedules…"), self.schedules_wanted.emit),)
-        self._banner.tell(self.tr("A scheduled run cannot start"), "\n".join(lines), choices)
+        self._banner.tell(title, "\n".join(lines), choices)
 
     def _tell_unwritten(self, health: Health) -> None:
         words = self.tr(

@@ -275,6 +275,35 @@ async def test_a_schedule_that_is_deleted_is_not_told_of_any_more(
             await until(window.banner.isHidden, session.bridge.health)
 
 
+async def test_nothing_of_a_schedule_can_be_changed_in_a_read_only_ledger(home: Path) -> None:
+    from engine.service.rerun import Asked
+
+    async with opened(home) as session:
+        asked = Asked("crawl", {"url": "http://127.0.0.1:1/"}, "Due")
+        await session.bridge.engine.schedules.add(asked, {"every_minutes": 60})
+        dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
+        await filled(dialog, 1)
+        changing = (dialog.run, dialog.pause, dialog.edit, dialog.delete)
+        assert all(one.isEnabled() and not one.toolTip() for one in changing)
+        health = session.bridge.look_at_health()
+        session.bridge.health.emit(replace(health, read_only="the disk is full"))
+        assert not any(one.isEnabled() for one in changing)
+        assert all("the disk is full" in one.toolTip() for one in changing)
+        assert dialog.runs.isEnabled()
+        session.bridge.health.emit(health)
+        assert all(one.isEnabled() for one in changing)
+        dialog.close()
+
+
+async def test_several_runs_that_cannot_start_are_told_by_their_number(home: Path) -> None:
+    async with opened(home) as session:
+        health, banner = session.bridge.look_at_health(), session.window.banner
+        session.window.trouble.show_health(replace(health, stuck_schedules=("Shop", "Bank")))
+        assert banner.title == "2 scheduled runs cannot start"
+        session.window.trouble.show_health(replace(health, stuck_schedules=("Shop",)))
+        assert banner.title == "A scheduled run cannot start"
+
+
 async def told_by(dialog: SchedulesDialog, words: str) -> None:
     async with asyncio.timeout(60):
         while words not in dialog.empty.text():
