@@ -25,7 +25,25 @@ async def test_a_browser_without_work_ends_with_its_driver_and_starts_again_when
         for _ in range(2):
             await _used_and_ended(session, place)
         assert session.starts == 2
-        assert session.status()[0] == "idle"
+        state, _, reason = session.status()
+        assert (state, "had no work" in reason) == ("idle", True)
+
+
+@pytest.mark.usefixtures("patience")
+async def test_a_browser_that_crashed_is_not_told_as_one_without_work(
+    place: Place, browser: Running
+) -> None:
+    place.pages = {"/": "<p>fine</p>"}
+    async with browser(Limits(look_s=0.02)) as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions(timeout_ms=100_000))
+            (used,) = browsers()
+            used.kill()
+            async with asyncio.timeout(60):
+                while session.status()[0] != "idle":
+                    await asyncio.sleep(0.005)
+        assert session.status()[2].startswith("the browser stopped")
 
 
 async def _used_and_ended(session: BrowserSession, place: Place) -> None:

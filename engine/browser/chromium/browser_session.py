@@ -85,8 +85,15 @@ class BrowserSession:
         if alive and self._state in ("failed", "missing"):  # that was a window without a screen
             return "ready", self._name, ""
         if self._state == "ready" and not alive:
-            return "idle", self._name, "the browser stopped; it starts again when it is needed"
+            return "idle", self._name, self._idle_reason()
         return self._state, self._name, self._reason
+
+    def _idle_reason(self) -> str:
+        """Return why no browser runs although one has started."""
+        ended = [one for kind, one in self._running.items() if kind.remote is None]
+        if all(one.had_no_work for one in ended):
+            return "the browser had no work and was ended; it starts again when it is needed"
+        return "the browser stopped; it starts again when it is needed"
 
     def use(self, path: str | None) -> None:
         """Use another browser for new tasks; running ones keep theirs. None searches for one."""
@@ -595,6 +602,7 @@ class BrowserRecycler:
                 one.note_use()
             lost = one.remote is not None and not one.alive
             if lost or (one.idle and one.unused_s >= self._idle_limit_s(one)):
+                one.had_no_work = not lost
                 one.give_up()  # at once: no task gets it any more
                 ending = asyncio.create_task(self._end(one, lost=lost), name="end an idle browser")
                 self._ending.add(ending)

@@ -161,6 +161,7 @@ class Chromium:
         self._flood_s = -FLOOD_TOLD_S
         self.worn = False
         self.dropped = False
+        self.had_no_work = False  # that is why it was ended
         self.headed = False
         self._used_at_s = time.monotonic()
         self._wire: CDPSession | None = None
