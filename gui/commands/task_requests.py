@@ -553,7 +553,7 @@ class CancelListed(QObject):
         scope, model = self._ctx.scope, self._ctx.model
         chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
         stoppable = any(map(self._may_be_stopped, chosen if len(scope) else self._running()))
-        stoppable |= len(scope) > MOST_LOOKED_AT
+        stoppable |= len(scope) > MOST_LOOKED_AT and bool(scope.counts.states.get(Standing.RUNNING))
         why_not = self.tr("Only a running recording can be stopped.")
         self._ctx.actions.allow_chosen("stop", stoppable, why_not, chosen=len(scope))
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]

@@ -129,6 +129,18 @@ async def test_a_chosen_recording_offers_to_be_stopped(home: Path) -> None:
         assert window.reports.bar.title == "1 task could not be ended"
 
 
+async def test_of_many_chosen_tasks_none_of_which_runs_no_recording_is_stopped(home: Path) -> None:
+    async with opened(home) as session:
+        window, stop = session.window, session.window.acts["stop"]
+        window.model.put_many([a_view(number, "COMPLETED") for number in range(1, 701)])
+        window.table.selectAll()
+        await settled(lambda: window.scope.counts.complete)
+        assert not stop.isEnabled()
+        window.model.put_many([a_view(701, "RUNNING", kind="recording")])
+        window.scope.refresh()
+        await settled(stop.isEnabled)
+
+
 async def test_a_recording_can_be_stopped_while_nothing_is_chosen(home: Path) -> None:
     async with opened(home) as session:
         window = session.window
