@@ -9,6 +9,7 @@ from typing import Any, Final
 from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QDialog, QMenu, QPushButton, QVBoxLayout, QWidget
 
+from engine.model.display import display
 from engine.query import Filter, QueryError, SortKey, term
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
@@ -17,6 +18,7 @@ from gui.filters.active_filter import ActiveFilter, Counting, joined
 from gui.filters.facet_tree import VIEW
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
+from gui.style.banners import Choice
 from gui.style.editors import NameLine
 from gui.style.menu import Menu
 from gui.style.questions import Question
@@ -108,6 +110,13 @@ class SavedViews(QObject):
 
     def remove(self, key: str) -> None:
         self._keep(view for view in self.own if view.key != key)
+
+    def restore(self, view: SavedView, place: int) -> None:
+        """Put back a removed view, unless its name was given to another one meanwhile."""
+        own = self.own
+        if all(each.key != view.key for each in own):
+            own.insert(place, view)
+            self._keep(own)
 
     def rename(self, key: str, name: str) -> None:
         """Rename a view, replacing another of that name."""
@@ -458,7 +467,25 @@ class Views(QObject):
             rename = menu.addAction(self.tr("Re&name the view…"))
             rename.triggered.connect(lambda _=False: self._rename(view))
             remove = menu.addAction(self.tr("&Remove the view"))
-            remove.triggered.connect(lambda _=False: self.saved.remove(view.key))
+            remove.triggered.connect(lambda _=False: self._remove(view))
+
+    def _remove(self, view: SavedView) -> None:
+        """Remove a view, with a way back until another one is removed."""
+        place = [each.key for each in self.saved.own].index(view.key)
+        bar, undo = self._ctx.news_bar, self._ctx.services.wishes.undo
+        name = display(view.name, MOST_NAME)
+        said = self.tr("The view “{0}” was removed").format(name)
+
+        def put_back() -> None:
+            undo.emit("view", "", None)
+            if bar.title == said:
+                bar.setVisible(False)
+            self.saved.restore(view, place)
+
+        self.saved.remove(view.key)
+        bar.tell(said, "", (Choice(self.tr("Undo"), put_back),), "accent")
+        words = self.tr("&Undo removing the view “{0}”")
+        undo.emit("view", words.format(plain_keys(name)), put_back)
 
     def _fill_for_all(self, menu: QMenu) -> None:
         """Fill in the context menu of a row, applied to all filtered tasks."""

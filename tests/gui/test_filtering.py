@@ -22,7 +22,7 @@ from gui.style.theme import choose_size
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
 from tests.gui.task_views import a_view
-from tests.gui.windows import app, heard, opened, until
+from tests.gui.windows import app, heard, opened, press, until
 
 ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier
 NONE = Qt.KeyboardModifier.NoModifier
@@ -394,7 +394,7 @@ def has_room(note: QLabel) -> bool:
     return note.height() >= words.height() and note.width() >= words.width()
 
 
-async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
+async def test_a_view_is_saved_chosen_and_removed_with_a_way_back(tasks: Path) -> None:
     async with opened(tasks) as session:
         window, preferences = session.window, session.window.desk.preferences
         window.sidebar.select(("failed",))
@@ -430,6 +430,12 @@ async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
         menu.close()
         assert preferences.get("views.saved", list) == []
         assert not _has(window, VIEW + "own:my triage")
+        assert "“My triage”" in window.acts["undo"].text()
+        press(window.news_bar, "Undo")
+        assert preferences.get("views.saved", list) == [kept]
+        assert _has(window, VIEW + "own:my triage")
+        assert window.news_bar.isHidden()
+        assert not window.acts["undo"].isEnabled()
 
 
 async def test_a_facet_replaces_a_view_and_stays_beside_what_was_typed(tasks: Path) -> None:
