@@ -137,7 +137,9 @@ class WorkerPool:
             if name in here or now_s - since_s > GONE_S:
                 del self._gone[name]
         gone = (worker for _, worker in self._gone.values())
-        return [one.view(cluster) for one in (*self._workers.values(), *gone)]
+        views = (one.view(cluster) for one in (*self._workers.values(), *gone))
+        is_away = self.is_scheduler_away
+        return [msgspec.structs.replace(one, scheduler_away=is_away) for one in views]
 
     @contextlib.asynccontextmanager
     async def room(self) -> AsyncIterator[None]:

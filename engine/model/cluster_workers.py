@@ -20,7 +20,8 @@ class WorkerView(msgspec.Struct, frozen=True):
     process, without its browser) and `seen_s` (since it last reported to the scheduler) come from
     the scheduler; None: unknown. `reason` tells why it is not ready, and `back_s` in how many
     seconds it is tried again. A worker is "unusable" that answers, but not as one of this program
-    that loads pages: it was not lost.
+    that loads pages: it was not lost. `scheduler_away`: the scheduler does not answer, so that no
+    new worker is found, and what came from it is old.
     """
 
     cluster: str
@@ -35,6 +36,7 @@ class WorkerView(msgspec.Struct, frozen=True):
     seen_s: float | None = None
     reason: str = ""
     back_s: float | None = None
+    scheduler_away: bool = False
 
 
 ReadWorkers = Callable[[], Sequence[WorkerView]]
@@ -79,4 +81,5 @@ def _together(one: WorkerView, other: WorkerView) -> WorkerView:
         loading=one.loading + other.loading,
         pages=one.pages + other.pages,
         pages_per_s=one.pages_per_s + other.pages_per_s,
+        scheduler_away=one.scheduler_away or other.scheduler_away,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.model.cluster_workers import WorkerView
+from engine.model.display import display
 from engine.text import words
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
@@ -21,6 +22,7 @@ from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 
 SIZE: Final = QSize(1040, 380)
+CLUSTER_CHARS: Final = 120
 _STATE_COLUMN: Final = 3
 
 
@@ -110,12 +112,22 @@ class ClusterWorkersDialog(InOrder, QDialog):
         if not workers:
             return self.tr("The cluster has no worker at the moment. Tasks wait for one.")
         text = self.tr("Workers ready: {0} of {1}. Pages loading: {2}. Pages per second: {3}.")
-        return text.format(
+        numbers = text.format(
             words.count(sum(one.state == "ready" for one in workers)),
             words.count(len(workers)),
             words.count(sum(one.loading for one in workers)),
             words.decimal(sum(one.pages_per_s for one in workers), 1),
         )
+        return "\n".join([numbers, *self._away(workers)])
+
+    def _away(self, workers: Sequence[WorkerView]) -> Iterator[str]:
+        """Yield a line for each scheduler that does not answer."""
+        text = self.tr(
+            "The scheduler {0} does not answer. The workers that are known go on; new ones are "
+            "found once it answers."
+        )
+        for cluster in dict.fromkeys(one.cluster for one in workers if one.scheduler_away):
+            yield text.format(display(cluster, CLUSTER_CHARS))
 
     def _cell(self, one: WorkerView, column: int) -> Cell:
         return self._readers[column](one)

@@ -192,8 +192,11 @@ class StatusBar(QStatusBar):
             words += " · " + self.tr("{0} lost").format(count(lost))
         if unusable:
             words += " · " + self.tr("{0} not usable").format(count(unusable))
+        away = any(one.scheduler_away for one in workers)
+        if away:
+            words += " · " + self.tr("no scheduler")
         if words != self.workers.text():
-            wear(self.workers, "warning" if lost or unusable or not ready else "globe")
+            wear(self.workers, "warning" if lost or unusable or away or not ready else "globe")
             hint = self.tr("Workers of a cluster load pages of tasks of this window.")
             self.workers.show_path(words, hint)
             self.workers.setAccessibleName(words)

@@ -139,9 +139,10 @@ async def test_a_lost_worker_is_tried_again_within_30_s_and_when_the_scheduler_i
             assert pool.at_once == 1
             worker.away_until_s += 3_600.0
             await workers.scheduler.stop()
-            await until(lambda: pool.is_scheduler_away)
+            await until(lambda: [one.scheduler_away for one in pool.views("c")] == [True])
             await workers.scheduler.start()
             await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            await until(lambda: [one.scheduler_away for one in pool.views("c")] == [False])
             assert pool.at_once == 2
 
 

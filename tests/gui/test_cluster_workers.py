@@ -141,6 +141,26 @@ async def test_the_whole_reason_of_the_selected_worker_is_shown(tmp_path: Path) 
         dialog.close()
 
 
+async def test_a_scheduler_that_does_not_answer_is_told_beside_its_workers(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog, bar = await list_of(session), session.window.status
+        known = [worker(name, state="ready", scheduler_away=True) for name in "ab"]
+        other = worker("c", state="ready", cluster="tcp://z:1")
+        for place in (dialog, bar):
+            place.show_workers([*known, other])
+        first, *others = dialog.summary.text().splitlines()
+        assert first.startswith("Workers ready: 3 of 3.")
+        assert [line.startswith("The scheduler tcp://a:1 does not answer.") for line in others] == [
+            True
+        ]
+        assert bar.workers.text() == "3 workers · no scheduler"
+        for place in (dialog, bar):
+            place.show_workers([other])
+        assert "answer" not in dialog.summary.text()
+        assert bar.workers.text() == "1 worker"
+        dialog.close()
+
+
 def test_the_status_bar_counts_those_that_are_lost_or_not_usable(qapp: object) -> None:
     bar = StatusBar()
     bar.show_workers([worker("a", state="ready"), worker("b", state="ready")])
