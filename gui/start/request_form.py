@@ -536,6 +536,7 @@ class RequestForm(QWidget):
         self._fresh = True
         for fold in inner.findChildren(Fold):
             fold.unfolded.connect(lambda _: self.moved.emit())
+            fold.toggle.clicked.connect(lambda _=False, fold=fold: self._show_opened(fold))
         self.body.left.connect(self.left)
         old = self._area.takeWidget()
         self._area.setWidget(inner)
@@ -545,6 +546,20 @@ class RequestForm(QWidget):
         self.kind_changed.emit(kind)
         if old is not None:
             old.deleteLater()
+
+    def _show_opened(self, fold: Fold) -> None:
+        """Scroll to a section that the user opens: at the lower edge nothing of it would show."""
+        if fold.is_unfolded:
+            QTimer.singleShot(0, fold, lambda: self._scroll_to(fold))  # once it has its height
+
+    def _scroll_to(self, fold: Fold) -> None:
+        bar, view = self._area.verticalScrollBar(), self._area.viewport()
+        for _ in range(2):  # scrolling shows why nothing starts below the form, which takes room
+            top = fold.mapTo(view, QPoint(0, 0)).y() + bar.value()
+            lowest = top + fold.height() - view.height()
+            bar.setValue(min(top, max(bar.value(), lowest)))  # the heading stays in sight
+            if (layout := self.window().layout()) is not None:
+                layout.activate()
 
     def _make_terms(self, kind: str) -> None:
         self.budgets, self.contract = BudgetForm(kind), ContractForm(kind)

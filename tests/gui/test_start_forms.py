@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPlainTextEdit,
+    QScrollArea,
     QSpinBox,
     QWidget,
 )
+from pytestqt.qtbot import QtBot
 
 from engine.kinds.registry import KINDS
 from engine.service.drafts import Terms, document
@@ -287,6 +290,27 @@ def test_open_sections_stay_open_after_a_visit_to_json(dialog: StartDialog) -> N
     assert dialog.form.is_unfolded
     assert dialog.form.budgets.is_unfolded
     assert not dialog.form.contract.is_unfolded
+
+
+def test_a_section_that_is_opened_at_the_lower_edge_scrolls_into_view(
+    dialog: StartDialog, qtbot: QtBot
+) -> None:
+    dialog.resize(dialog.width(), dialog.minimumSizeHint().height())
+    dialog.show()
+    (area,) = (one for one in dialog.form.findChildren(QScrollArea) if one.widget())
+    folds = [one for one in area.findChildren(Fold) if one.isVisible()]
+    for fold in (folds[0], folds[-1]):
+        area.ensureWidgetVisible(fold.toggle, 0, 0)
+        QTest.mouseClick(fold.toggle, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(partial(in_sight, area, fold))
+        QTest.mouseClick(fold.toggle, Qt.MouseButton.LeftButton)
+
+
+def in_sight(area: QScrollArea, fold: Fold) -> bool:
+    """All of it, or what fits below its heading."""
+    top = fold.mapTo(area.viewport(), QPoint(0, 0)).y()
+    room = area.viewport().height()
+    return top >= 0 and fold.inner.height() > 0 and top + min(fold.height(), room) <= room
 
 
 def test_a_section_tells_how_many_of_its_fields_are_changed(dialog: StartDialog) -> None:
