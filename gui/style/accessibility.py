@@ -11,17 +11,20 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, Q
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
+    QAbstractScrollArea,
     QAbstractSpinBox,
     QApplication,
     QComboBox,
     QKeySequenceEdit,
     QLayout,
     QLineEdit,
+    QPlainTextEdit,
     QScrollArea,
     QSplitter,
     QStackedWidget,
     QTabBar,
     QTabWidget,
+    QTextEdit,
     QToolButton,
     QWidget,
 )
@@ -188,8 +191,9 @@ def announce(where: QWidget, words: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(where, words))
 
 
-# Text fields show a cursor instead; a scroll area has the focus for the arrow keys.
-RINGED = (QAbstractButton, QComboBox, QScrollArea, QTabBar)
+RINGED = (QAbstractButton, QComboBox, QTabBar)
+# Of scroll areas, which have the focus for the arrow keys, these show a cursor instead.
+WITH_CURSOR = (QPlainTextEdit, QTextEdit)
 RING_WIDTH, RING_CORNER = 2.0, 3.0
 RING_NAME = "qt_focus_ring"  # Prefix that Qt uses for parts of a control
 
@@ -228,9 +232,10 @@ class FocusMark(QObject):
 def _mark_of(widget: QWidget) -> _Ring | _Edges | None:
     if not widget.window().testAttribute(Qt.WidgetAttribute.WA_KeyboardFocusChange):
         return None
-    if isinstance(widget, RINGED):
-        return _Ring(widget)
-    return _Edges(widget) if isinstance(widget, QAbstractItemView) else None
+    if isinstance(widget, QAbstractItemView):
+        return _Edges(widget)
+    scrolls = isinstance(widget, QAbstractScrollArea) and not isinstance(widget, WITH_CURSOR)
+    return _Ring(widget) if scrolls or isinstance(widget, RINGED) else None
 
 
 class _Edges(QObject):

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QFrame,
     QListWidget,
+    QPlainTextEdit,
     QPushButton,
     QRadioButton,
     QTableWidget,
@@ -30,6 +31,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from gui.details.screenshots import PictureView
 from gui.style.accessibility import RING_NAME, RINGED, show_focus_ring
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
 from tests.gui.result_ledgers import put_task
@@ -243,6 +245,24 @@ async def test_f6_into_the_overview_shows_where_the_focus_is(home: Path) -> None
         await until(lambda: ring.rect() == focus.rect())
         window.acts["next_region"].trigger()
         await until(lambda: rings_of(focus) == [])
+
+
+def test_a_picture_that_has_the_focus_for_its_arrow_keys_is_marked(qtbot: QtBot) -> None:
+    show_focus_ring()
+    window, first, picture, text = QWidget(), QPushButton(), PictureView(), QPlainTextEdit()
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    for one in (first, picture, text):
+        column.addWidget(one)
+    window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    first.setFocus()
+    QTest.keyClick(first, Qt.Key.Key_Tab)
+    assert QApplication.focusWidget() is picture
+    assert len(rings_of(picture)) == 1
+    text.setFocus()
+    assert not rings(window), "a text has a cursor"
 
 
 def rings_of(control: QWidget) -> list[QWidget]:
