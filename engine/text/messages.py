@@ -74,6 +74,7 @@ REPORT: Final[dict[str, str]] = {
     "report.field.budget_exceeded": "Budget exceeded",
     "report.field.phase": "Phase",
     "report.field.host": "Host",
+    "report.field.machine": "Machine",
     "report.field.pid": "Pid",
     "report.field.parent_task_id": "Parent task id",
     "report.field.contract_id": "Contract id",

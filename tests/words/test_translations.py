@@ -53,6 +53,7 @@ SAME_MESSAGES = {
         "column.status",
         "column.budget",
         "column.host",
+        "report.field.host",
     ),
     *("changes.counted", "details.tab.count"),
     *(f"audit.column.{name}" for name in ("code", "links_out", "bytes", "problem", "rel")),
