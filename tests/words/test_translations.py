@@ -54,6 +54,7 @@ SAME_MESSAGES = {
         "column.budget",
         "column.host",
         "report.field.host",
+        "report.field.client",
     ),
     *("changes.counted", "details.tab.count"),
     *(f"audit.column.{name}" for name in ("code", "links_out", "bytes", "problem", "rel")),
