@@ -34,7 +34,7 @@ async def test_a_browser_that_crashed_is_not_told_as_one_without_work(
     place: Place, browser: Running
 ) -> None:
     place.pages = {"/": "<p>fine</p>"}
-    async with browser(Limits(look_s=0.02)) as session:
+    async with browser(SHORT) as session:
         options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
         async with session.fetcher(options) as fetcher:
             await fetcher.fetch(place.url, PageOptions(timeout_ms=100_000))
@@ -44,6 +44,21 @@ async def test_a_browser_that_crashed_is_not_told_as_one_without_work(
                 while session.status()[0] != "idle":
                     await asyncio.sleep(0.005)
         assert session.status()[2].startswith("the browser stopped")
+        await asyncio.sleep(1.5)  # longer than the limit of browsers without work
+        assert session.status()[2].startswith("the browser stopped")
+
+
+@pytest.mark.usefixtures("patience")
+async def test_a_browser_that_another_replaces_is_not_told_as_one_without_work(
+    place: Place, browser: Running
+) -> None:
+    place.pages = {"/": "<p>fine</p>"}
+    async with browser() as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions(timeout_ms=100_000))
+            session.use(None)
+            assert "no work" not in session.status()[2]
 
 
 async def _used_and_ended(session: BrowserSession, place: Place) -> None:

@@ -91,7 +91,7 @@ class BrowserSession:
     def _idle_reason(self) -> str:
         """Return why no browser runs although one has started."""
         ended = [one for kind, one in self._running.items() if kind.remote is None]
-        if all(one.had_no_work for one in ended):
+        if ended and all(one.had_no_work for one in ended):
             return "the browser had no work and was ended; it starts again when it is needed"
         return "the browser stopped; it starts again when it is needed"
 
@@ -602,7 +602,7 @@ class BrowserRecycler:
                 one.note_use()
             lost = one.remote is not None and not one.alive
             if lost or (one.idle and one.unused_s >= self._idle_limit_s(one)):
-                one.had_no_work = not lost
+                one.had_no_work = one.alive  # else it crashed before
                 one.give_up()  # at once: no task gets it any more
                 ending = asyncio.create_task(self._end(one, lost=lost), name="end an idle browser")
                 self._ending.add(ending)
