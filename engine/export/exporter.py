@@ -127,9 +127,9 @@ class Order(msgspec.Struct, frozen=True):
     report: str = ""
     language: str = ""
 
-    def title(self, message_id: str) -> str:
-        """Return a message as the title of the export."""
-        return say(message_id) if self.language else ENGLISH[message_id]
+    def words(self, message_id: str, /, **fields: object) -> str:
+        """Return a message in the language of the export."""
+        return say(message_id, **fields) if self.language else ENGLISH[message_id].format(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class _Export:
         self._tally = Tally()
         self._report = self._audited(ledger) if order.report else None
         if self._report is not None:
-            title = order.title(f"audit.{self._report.name}")
+            title = order.words(f"audit.{self._report.name}")
             name = self._about.name or self._about.url
             self._about = msgspec.structs.replace(self._about, name=f"{title}: {name}")
         self._columns = self._chosen(kind)
@@ -241,7 +241,14 @@ class _Export:
         rows = self._rows() if self._report is None else self._report_rows(self._report)
         try:
             made = Table(
-                self._about, key, self._columns, rows, whole, self._tally, self._order.language
+                self._about,
+                key,
+                self._columns,
+                rows,
+                whole,
+                self._tally,
+                self._order.language,
+                self._report is not None,
             )
             write(out, made)
         except Damaged as error:

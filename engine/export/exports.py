@@ -202,7 +202,7 @@ def export_list(
     several = any(view.ledger for view in views)
     columns = (*COLUMNS, LEDGER) if several else COLUMNS
     rows = (row_of(view) | _ledger_cell(view, several=several) for view in views)
-    facts = _about_list(len(views))
+    facts = _about_list(order.words("export.rows", count=len(views)))
     listed = _Listed(facts, KEY, columns, rows, len(views))
     return _write_listed(listed, order, place, root, watch, force=force)
 
@@ -236,13 +236,13 @@ def _write_listed(
     return Exported(task.task_id, order.format, str(place), tally.rows, task.partial, "", notes)
 
 
-def _about_list(number: int) -> About:
+def _about_list(note: str) -> About:
     texts_of = dict.fromkeys(("status", "url", "created_at", "started_at", "ended_at", "error"), "")
     return About(
         task_id="",
         kind=KEY,
         partial=False,
-        note=ENGLISH["export.rows"].format(count=number),
+        note=note,
         name=KEY,
         exported_at=iso(time.time() * 1000),
         program=f"openchrome-monitor {VERSION}",
@@ -354,7 +354,7 @@ def export_comparison(
     task = replace(
         task,
         task_id=plain_id(task.task_id),
-        name=f"{order.title('export.differences')}: {task.name or task.url}",
+        name=f"{order.words('export.differences')}: {task.name or task.url}",
         partial=bool(remarks),
         note=ENGLISH["export.differences.note"].format(
             after=plain_id(task.task_id), before=plain_id(compared.before)

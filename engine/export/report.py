@@ -82,7 +82,7 @@ def write_html(out: BinaryIO, table: Table) -> None:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    about, texts = table.about, _Texts(table.language)
+    about, texts = table.about, _Texts(table.language, is_audit=table.is_audit)
     kind = texts.kind(about.kind)
     pieces = environment.from_string(TEMPLATE).generate(
         language=table.language or "en",
@@ -90,7 +90,7 @@ def write_html(out: BinaryIO, table: Table) -> None:
         partial=about.partial,
         note=texts.sentence(about.note),
         facts=[(_shown(name), _shown(text)) for name, text in _key_facts(about, texts)],
-        names=[_shown(texts.heading(column.name)) for column in table.columns],
+        names=[_shown(texts.column(column.name)) for column in table.columns],
         rows=_cells(table, texts),
         written=lambda: texts.message("export.rows").format(count=table.tally.rows),
         notes=lambda: map(texts.sentence, table.tally.notes()),
@@ -109,8 +109,8 @@ def facts(about: About) -> list[tuple[str, str]]:
 class _Texts:
     """Texts of a report: in the language in use if one is named, else in English."""
 
-    def __init__(self, language: str) -> None:
-        self._is_translated = bool(language)
+    def __init__(self, language: str, *, is_audit: bool = False) -> None:
+        self._is_translated, self._is_audit = bool(language), is_audit
 
     def message(self, message_id: str, default: str = "") -> str:
         if message_id not in ENGLISH:
@@ -129,7 +129,15 @@ class _Texts:
         unit = " (ms)" if name.endswith(_MS) else ""
         words = name.removeprefix("facts.").removesuffix(_MS).replace("_", " ").strip()
         made = f"{words[:1].upper()}{words[1:]}{unit}"
-        return self.message(f"report.field.{name}", self.message(f"audit.column.{name}", made))
+        return self.message(f"report.field.{name}", made)
+
+    def column(self, name: str) -> str:
+        """Return the heading of a column; in a report about pages that of the tab Audit.
+
+        Elsewhere a field of the same name, as `target`, is another one.
+        """
+        heading = self.heading(name)
+        return self.message(f"audit.column.{name}", heading) if self._is_audit else heading
 
     def kind(self, kind: str) -> str:
         return self.message(f"kind.{kind}", kind)
@@ -157,19 +165,19 @@ def _key_facts(about: About, texts: _Texts) -> list[tuple[str, str]]:
         "started": _time(about.started_at or about.created_at),
         "ended": _time(about.ended_at),
     }
-    named = {texts.heading(name): text for name, text in given.items()}
+    named = [(texts.heading(name), text) for name, text in given.items()]
     for name, value in about.summary.items():
         if is_number(value) and name.endswith(_MS):
             seconds = texts.number(value / 1000, 1)
-            named[texts.heading(name.removesuffix(_MS))] = f"{seconds} s"
+            named.append((texts.heading(name.removesuffix(_MS)), f"{seconds} s"))
         elif name == "stopped_by":
             ended = f"{traits_of(about.kind).ended_message}.{value}"
-            named[texts.heading("ended_by")] = texts.message(ended, text_of(value))
+            named.append((texts.heading("ended_by"), texts.message(ended, text_of(value))))
         elif isinstance(value, str | int | float):
-            named[texts.heading(name)] = text_of(value)
-    named[texts.heading("task")] = about.task_id
-    named[texts.heading("exported")] = f"{_time(about.exported_at)}, {about.program}"
-    return [(name, text) for name, text in named.items() if text]
+            named.append((texts.heading(name), text_of(value)))
+    named.append((texts.heading("task"), about.task_id))
+    named.append((texts.heading("exported"), f"{_time(about.exported_at)}, {about.program}"))
+    return [(name, text) for name, text in named if text]
 
 
 def _time(iso: str) -> str:
@@ -207,6 +215,7 @@ _WORDS: Final = {  # the ids of the messages for the words of a column
     "change": "report.value",
     "text_differs": "report.value",
     "orphaned": "report.value",
+    "part": "part",
     "kind": "kind",
     "status": "status",
 }

@@ -179,7 +179,8 @@ class Tally:
 class Table:
     """Table to write; `rows` is an iterator, `whole` means that records are written unchanged.
 
-    `language` is the code of the language of a report; "" for English.
+    `language` is the code of the language of a report; "" for English. `is_audit`: the rows are
+    of a report about the pages of a crawl.
     """
 
     about: About
@@ -189,6 +190,7 @@ class Table:
     whole: bool
     tally: Tally
     language: str = ""
+    is_audit: bool = False
 
     def values(self, row: Row) -> list[Any]:
         """Return the cells of `row`, in the order of the columns."""

@@ -110,13 +110,10 @@ def test_each_column_of_a_report_has_a_heading_that_can_be_translated() -> None:
     counted = [one.name for one in msgspec.structs.fields(CrawlOutcome)]
     left_out = [f"links_{reason}" for reason in get_args(Reason)]
     stored_apart = {"stopped_by", "first_error", "left_out", "workers", "hosts_given_up"}
-    names = {*brief, *audited, *listed, *counted, *left_out} - stored_apart - {"host_error"}
-    known = ENGLISH.keys()
-    assert {name for name in names if not known & _heading_ids(name)} == set()
-
-
-def _heading_ids(name: str) -> set[str]:
-    return {f"report.field.{name}", f"audit.column.{name}"}
+    names = {*brief, *listed, *counted, *left_out} - stored_apart - {"host_error"}
+    fields = {f"report.field.{name}" for name in names}
+    heads = {f"audit.column.{name}" for name in audited}
+    assert {*fields, *heads} - ENGLISH.keys() == set()
 
 
 def test_a_report_is_in_the_language_that_is_named_and_else_in_english(ledger, crawled) -> None:
@@ -138,6 +135,24 @@ def test_a_report_is_in_the_language_that_is_named_and_else_in_english(ledger, c
         assert text in english, text
     for text in ('<html lang="de">', "Zustand", "Gang", "89,2 s", "1 Z", "Verboten durch"):
         assert text in made, text
+
+
+def test_fields_of_strangers_keep_their_names_and_hide_no_fact(ledger, with_result) -> None:
+    row = {"target": "x", "code": 3, "by": "z"}
+    result = {"summary": {"target": "y", "code": 7, "status": "odd"}, "items": [row]}
+    task_id = with_result("mirror", json.dumps(result).encode())
+    tree = LexborHTMLParser(streamed(ledger, task_id, "html"))
+    assert [cell.text() for cell in tree.css("th")] == ["Target", "Code", "By"]
+    facts = zip(tree.css("dt"), tree.css("dd"), strict=True)
+    told = [f"{name.text()}: {value.text()}" for name, value in facts]
+    assert {"Status: Completed", "Status: odd", "Target: y", "Code: 7"} <= set(told)
+
+
+def test_a_report_about_pages_has_the_headings_of_the_tab(ledger, crawled) -> None:
+    tree = LexborHTMLParser(streamed(ledger, crawled(*PAGES), "html", report="broken_links"))
+    heads = [cell.text() for cell in tree.css("th")]
+    columns = REPORT_OF["broken_links"].columns
+    assert heads == [ENGLISH[f"audit.column.{one.name}"] for one in columns]
 
 
 def test_a_report_has_the_columns_that_were_chosen(ledger, crawled) -> None:
