@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.records import Status
 from engine.text import messages
 from engine.text.messages import ENGLISH
 
@@ -203,6 +204,10 @@ PSEUDO = "xx"  # pseudo language: marks, accents and lengthens every text, to fi
 _ACCENTS = str.maketrans("AEIOUaeiouncs", "ÅÉÎÖÛåéîöûñçš")
 
 
+_WITH_STATUS = frozenset({"export.partial.live", "export.partial.ended"})
+_NO_NOTES = frozenset({"export.rows", "export.differences"})  # they match what others write
+
+
 class Texts:
     """Texts of one language; `window` returns None for unknown texts."""
 
@@ -226,9 +231,16 @@ class Texts:
             yield ENGLISH["ground.disk.deaf"], deaf
 
     def _export_notes(self) -> Iterator[tuple[str, str]]:
-        """Yield what exports note on their rows, which files of data have in English."""
+        """Yield what exports note on their rows, which files of data have in English.
+
+        The status of a task is a word of the ledger there.
+        """
         for key, said in self.messages.items():
-            if key.startswith("export.") or key == "audit.limited":
+            if key in _WITH_STATUS:
+                for status in Status:
+                    word = self.messages.get(f"status.{status.lower()}", status)
+                    yield ENGLISH[key].format(status=status), said.format(status=word)
+            if (key.startswith("export.") and key not in _NO_NOTES) or key == "audit.limited":
                 yield ENGLISH[key], said
 
     def window(self, source: str) -> str | None:

@@ -21,11 +21,12 @@ from engine.contracts.completing import (
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.service.forms import startable
 from engine.text import messages
+from engine.text.messages import ENGLISH
 from gui.commands.exporting import ExportDialog, Wanted
 from gui.commands.force_complete import ForceDialog
 from gui.details.result_window import ResultWindow
 from gui.filters.filter_bar import FilterHelp
-from gui.i18n.language import speak
+from gui.i18n.language import speak, texts
 from gui.start.request_tabs import FORM, JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.failure_reports import CrashDialog
@@ -236,6 +237,15 @@ async def test_an_html_report_is_in_german_and_data_in_english(
         for text in ('<html lang="de">', "Fertig", "Seiten insgesamt", "89,2 s", "Titel"):
             assert text in written["html"], text
         assert "Everything that the task kept." in written["json"]
+
+
+def test_notes_of_exports_are_told_in_german_and_what_others_say_is_not_mixed() -> None:
+    told = texts("de").told
+    ended = ENGLISH["export.partial.ended"].format(status="CANCELLED")
+    assert "„Abgebrochen“" in told(ended)
+    assert "„Wohin“" in told(ENGLISH["export.partial.live"].format(status="Wohin"))
+    for theirs in ("The query returned no rows", "Differences"):
+        assert told(theirs) == theirs
 
 
 def test_english_sentences_are_known_from_german_ones_and_from_data() -> None:
