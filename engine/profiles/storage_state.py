@@ -42,6 +42,7 @@ _HTTP_ONLY: Final = "#HttpOnly_"
 _SAME_SITE: Final = {"strict": "Strict", "lax": "Lax", "none": "None", "no_restriction": "None"}
 _DEFAULT_SAME_SITE: Final = "Lax"
 MAX_COOKIE: Final = 4_096  # characters of name and value, as in browsers
+MAX_HOST: Final = 253  # characters, the DNS limit
 LAST_EXPIRY: Final = 253_402_300_800.0  # the year 10000
 _NOT_SENT: Final = re.compile(r"[\x00-\x1f\x7f;]").search
 
@@ -277,7 +278,7 @@ def _usable(cookie: dict[str, Any]) -> dict[str, Any] | None:
     """Return a cookie that browsers accept: one that they refuse would refuse all others."""
     host = addresses.host_of(cookie["domain"].removeprefix("."))
     texts = (cookie["name"], cookie["value"], cookie["path"])
-    if not host or not cookie["name"] or not cookie["path"].startswith("/"):
+    if not host or len(host) > MAX_HOST or not cookie["name"] or not cookie["path"].startswith("/"):
         return None
     if len(cookie["name"]) + len(cookie["value"]) > MAX_COOKIE or any(map(_NOT_SENT, texts)):
         return None

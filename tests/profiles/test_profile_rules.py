@@ -215,6 +215,7 @@ def test_cookies_are_read_in_three_forms(tmp_path: Path) -> None:
         b"\xff\xfe",
         b"[1, null]",
         b'{"cookies": 5, "origins": 7}',
+        b'[{"name": "a", "value": "b", "domain": "%s"}]' % b".".join([b"a"] * 200),
     ],
 )
 def test_a_file_without_cookies_is_refused(tmp_path: Path, content: bytes) -> None:
