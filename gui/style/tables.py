@@ -364,13 +364,14 @@ def marked_rows(table: QTableView) -> list[int]:
 
 
 def copy_rows(table: QTableView, text_at: Callable[[int, int], str]) -> None:
-    """Copy the selected rows as tab-separated text."""
+    """Copy the selected rows as tab-separated text; without one the clipboard stays as it is."""
     columns = range(table.model().columnCount())
-    lines = (
+    lines = [
         "\t".join(clipboard_cell(text_at(row, column)) for column in columns)
         for row in marked_rows(table)
-    )
-    QGuiApplication.clipboard().setText("\n".join(lines))
+    ]
+    if lines:
+        QGuiApplication.clipboard().setText("\n".join(lines))
 
 
 def row_height(font_height: int) -> int:

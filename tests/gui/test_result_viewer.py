@@ -158,6 +158,9 @@ async def test_marked_differences_are_copied_as_lines(home: Path) -> None:
         QTest.keyClick(viewer.diff.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
         lines = QApplication.clipboard().text().splitlines()
         assert [line.split("\t")[1] for line in lines] == [page(1)["url"], page(2)["url"]]
+        viewer.diff.table.clearSelection()
+        QTest.keyClick(viewer.diff.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        assert QApplication.clipboard().text().splitlines() == lines, "nothing replaces it"
 
 
 async def test_the_source_of_a_page_is_text_and_never_rendered(home: Path) -> None:
