@@ -116,7 +116,7 @@ class SavedViews(QObject):
         own = self.own
         if all(each.key != view.key for each in own):
             own.insert(place, view)
-            self._keep(own)
+            self._keep(own[-MOST:])  # of more than that, the newest would be the one not read
 
     def rename(self, key: str, name: str) -> None:
         """Rename a view, replacing another of that name."""
@@ -471,7 +471,10 @@ class Views(QObject):
 
     def _remove(self, view: SavedView) -> None:
         """Remove a view, with a way back until another one is removed."""
-        place = [each.key for each in self.saved.own].index(view.key)
+        places = {each.key: at for at, each in enumerate(self.saved.own)}
+        if view.key not in places:  # another window removed it while the menu was open
+            return
+        place = places[view.key]
         bar, undo = self._ctx.news_bar, self._ctx.services.wishes.undo
         name = display(view.name, MOST_NAME)
         said = self.tr("The view “{0}” was removed").format(name)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolButton, QTreeWidg
 from engine.service.router.ledger_paths import Beside
 from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
 from gui.filters.filter_bar import FilterBox, FilterHelp
-from gui.filters.views_menu import SavedView, SaveView, Views, own_key
+from gui.filters.views_menu import MOST, SavedView, SaveView, Views, own_key
 from gui.style.theme import choose_size
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
@@ -436,6 +436,22 @@ async def test_a_view_is_saved_chosen_and_removed_with_a_way_back(tasks: Path) -
         assert _has(window, VIEW + "own:my triage")
         assert window.news_bar.isHidden()
         assert not window.acts["undo"].isEnabled()
+
+
+async def test_an_undone_removal_of_a_view_takes_none_of_the_later_ones(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        (views,) = session.window.findChildren(Views)
+        saved = views.saved
+        made = [SavedView(own_key(f"V{at}"), f"V{at}", "failed") for at in range(MOST + 1)]
+        for view in made[:MOST]:
+            saved.save(view)
+        views._remove(made[5])
+        saved.save(made[MOST])
+        session.window.acts["undo"].trigger()
+        assert saved.own == [*made[1:]]
+        saved.remove(made[7].key)
+        views._remove(made[7])  # by a menu that was opened before
+        assert saved.own == [*made[1:7], *made[8:]]
 
 
 async def test_a_facet_replaces_a_view_and_stays_beside_what_was_typed(tasks: Path) -> None:
