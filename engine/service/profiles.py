@@ -31,7 +31,13 @@ from engine.profiles.profile import (
 )
 from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignedOut, SignIn
-from engine.profiles.storage_state import State, cookie_hosts, host_of, read_cookie_file
+from engine.profiles.storage_state import (
+    State,
+    cookie_hosts,
+    host_of,
+    of_sites,
+    read_cookie_file,
+)
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
@@ -108,6 +114,11 @@ class CookieFile(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"CookieFile({', '.join(self.sites)})"  # never the cookies
+
+
+def _sites_to_take(request: ProfileRequest) -> tuple[str, ...]:
+    """Return the sites of whose cookies in a file a profile is made."""
+    return request.sites or site_hosts([request.url])
 
 
 class Profiles:
@@ -249,12 +260,20 @@ class Profiles:
 
         return await asyncio.to_thread(read)
 
+    def require_cookies(self, request: ProfileRequest, found: CookieFile) -> None:
+        """Raise InvalidArguments if a file has nothing that `take` would store."""
+        sites = _sites_to_take(request)
+        kept = of_sites(found.state, sites)
+        if not kept["cookies"] and not kept["origins"]:
+            named = ", ".join(sites)
+            raise InvalidArguments((Problem("file", "no_cookies", f"has no cookies for {named}"),))
+
     async def take(self, request: ProfileRequest, everything: State) -> Profile:
         """Store the cookies of a file as a profile; without sites, those of its address.
 
         Raises as `save`.
         """
-        sites = request.sites or site_hosts([request.url])
+        sites = _sites_to_take(request)
         seen = SignInSeen(
             sites=sites,
             login_pages=(),

@@ -272,7 +272,7 @@ class ProfilesDialog(InOrder, QDialog):
 
         def fill_in(found: CookieFile) -> None:
             form = ProfileForm(self, found.sites)
-            self._fill_in(form, lambda request: self._take(request, found))
+            self._fill_in(form, lambda request: self._take(request, found), found)
 
         self.banner.setVisible(False)
         self._bridge.ask(work, fill_in, self._show_error, name=_ACT)
@@ -286,12 +286,20 @@ class ProfilesDialog(InOrder, QDialog):
 
         self._bridge.ask(work, self._tell_made, self._fail, name=_SIGN_IN)
 
-    def _fill_in(self, form: ProfileForm, then: Callable[[ProfileRequest], None]) -> None:
+    def _fill_in(
+        self,
+        form: ProfileForm,
+        then: Callable[[ProfileRequest], None],
+        found: CookieFile | None = None,
+    ) -> None:
         def begin() -> None:
             given = form.given
 
             async def check(engine: Engine) -> ProfileRequest:
-                return await engine.profiles.request(**given)
+                request = await engine.profiles.request(**given)
+                if found is not None:
+                    engine.profiles.require_cookies(request, found)
+                return request
 
             def accepted(request: ProfileRequest) -> None:
                 form.accept()

@@ -209,6 +209,23 @@ async def test_a_file_without_cookies_is_refused_before_anything_is_typed(
         await until(lambda: "is not a file" in dialog.banner.accessibleName())
 
 
+async def test_an_address_that_a_file_has_no_cookies_for_is_told_in_the_form(
+    home: Path, tmp_path: Path
+) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        with appearing(ProfileForm) as found:
+            dialog.import_file(cookie_file(tmp_path, "value"))
+            form = await found
+        form.name.setText("shop")
+        form.url.setText("https://other.example/home")
+        press(form, "Import")
+        await until(lambda: "has no cookies for other.example" in form.mistake.text())
+        assert form.isVisible()
+        assert not ProfileStore(home).has("shop")
+        form.reject()
+
+
 async def test_a_profile_is_deleted_after_a_question(home: Path) -> None:
     kept(home)
     async with opened(home) as session:
