@@ -131,14 +131,17 @@ class WorkerPool:
             self._drop_scheduler()
 
     def views(self, cluster: str) -> list[WorkerView]:
-        """Return what is shown of the workers of `cluster`, also of those that left lately."""
+        """Return what is shown of the workers of `cluster`, also of those that left lately.
+
+        While the scheduler does not answer, they stay: without one nothing would tell that.
+        """
         here, now_s = {one.name for one in self._workers.values()}, time.monotonic()
+        is_away = self.is_scheduler_away
         for name, (since_s, _) in list(self._gone.items()):
-            if name in here or now_s - since_s > GONE_S:
+            if name in here or (now_s - since_s > GONE_S and not is_away):
                 del self._gone[name]
         gone = (worker for _, worker in self._gone.values())
         views = (one.view(cluster) for one in (*self._workers.values(), *gone))
-        is_away = self.is_scheduler_away
         return [msgspec.structs.replace(one, scheduler_away=is_away) for one in views]
 
     @contextlib.asynccontextmanager

@@ -109,6 +109,24 @@ async def test_a_worker_that_left_is_shown_as_lost_for_a_while(
             await until(lambda: "two" in {one.name for one in pool.views("c")})
 
 
+async def test_workers_that_left_tell_of_a_scheduler_as_long_as_it_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster() as workers:
+        peer = await workers.add("one")
+        pool = pool_of(workers.address)
+        async with pool.following():
+            await peer.stop()
+            workers.listed.clear()
+            await until(lambda: [one.state for one in pool.views("c")] == ["lost"])
+            await workers.scheduler.stop()
+            await until(lambda: pool.is_scheduler_away)
+            monkeypatch.setattr(worker_pool, "GONE_S", -1.0)
+            assert [one.scheduler_away for one in pool.views("c")] == [True]
+            await workers.scheduler.start()
+            await until(lambda: not pool.views("c"))
+
+
 async def test_a_worker_that_cannot_be_used_is_not_called_lost() -> None:
     async def other_version(_: dict[str, Any]) -> bytes:
         return message(b"no record")
