@@ -162,11 +162,14 @@ class ReasonTranslator:
         return self._again(text, 0) if text else text
 
     def _build_templates(self) -> None:
-        """Build the templates on first use, which few windows need."""
+        """Build the templates on first use, which few windows need.
+
+        An export may do so in a thread: `_whole`, which tells that they are there, comes last.
+        """
         both = [(Template.of(source), Template.of(said)) for source, said in self._known()]
-        self._whole = {one.parts[0]: said.parts[0] for one, said in both if not one.names}
         gaps = (pair for pair in both if pair[0].names and pair[0].weight)
         self._open = tuple(sorted(gaps, key=lambda pair: -pair[0].weight))
+        self._whole = {one.parts[0]: said.parts[0] for one, said in both if not one.names}
 
     def _known(self) -> Iterator[tuple[str, str]]:
         yield from self._told.items()

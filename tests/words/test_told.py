@@ -53,6 +53,21 @@ def test_every_reason_that_the_engine_words_has_its_words(recognised: ReasonTran
     assert [one for one, reason in reasons.items() if recognised(reason) == reason] == []
 
 
+def test_a_reason_is_translated_while_another_thread_reads_the_translations() -> None:
+    heard = list[str]()
+
+    class Watched(ReasonTranslator):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "_whole" and value:  # so that the other thread takes all for read
+                heard.append(self("late by 7 s"))
+
+    told = Watched({"late by {0} s": "{0} s zu spät", "late": "spät"})
+    told("late")
+    assert heard == ["7 s zu spät"]
+    assert told("late by 7 s") == "7 s zu spät"
+
+
 def test_no_fact_is_lost_in_between(recognised: ReasonTranslator) -> None:
     for one in told_texts():
         said = recognised(GAP.sub(lambda gap: f"«{gap[1]}»", one))
