@@ -202,7 +202,8 @@ def export_list(
     several = any(view.ledger for view in views)
     columns = (*COLUMNS, LEDGER) if several else COLUMNS
     rows = (row_of(view) | _ledger_cell(view, several=several) for view in views)
-    facts = _about_list(order.words("export.rows", count=len(views)))
+    note = order.words("export.rows", count=len(views))
+    facts = _about_list(order.words("export.kind.tasks"), note)
     listed = _Listed(facts, KEY, columns, rows, len(views))
     return _write_listed(listed, order, place, root, watch, force=force)
 
@@ -236,14 +237,14 @@ def _write_listed(
     return Exported(task.task_id, order.format, str(place), tally.rows, task.partial, "", notes)
 
 
-def _about_list(note: str) -> About:
+def _about_list(name: str, note: str) -> About:
     texts_of = dict.fromkeys(("status", "url", "created_at", "started_at", "ended_at", "error"), "")
     return About(
         task_id="",
         kind=KEY,
         partial=False,
         note=note,
-        name=KEY,
+        name=name,
         exported_at=iso(time.time() * 1000),
         program=f"openchrome-monitor {VERSION}",
         summary={},

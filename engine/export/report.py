@@ -140,7 +140,7 @@ class _Texts:
         return self.message(f"audit.column.{name}", heading) if self._is_audit else heading
 
     def kind(self, kind: str) -> str:
-        return self.message(f"kind.{kind}", kind)
+        return self.message(f"kind.{kind}", self.message(f"export.kind.{kind}", kind))
 
     def status(self, status: str) -> str:
         return self.message(f"status.{status.lower()}", status.capitalize())

@@ -382,6 +382,7 @@ DETAILS: Final[dict[str, str]] = {
     "export.partial.live": "Partial: the task was still {status} when this was exported.",
     "export.partial.ended": "Partial: the task ended as {status}; this is what it kept.",
     "export.rows": "{count} rows",
+    "export.kind.tasks": "tasks",
     "export.differences": "Differences",
     "export.differences.note": "Differences of task {after} from task {before}.",
     "export.differences.cut": "Only the first {count} differences are listed.",

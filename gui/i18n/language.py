@@ -208,7 +208,8 @@ _ACCENTS = str.maketrans("AEIOUaeiouncs", "ÅÉÎÖÛåéîöûñçš")
 
 
 _WITH_STATUS = frozenset({"export.partial.live", "export.partial.ended"})
-_NO_NOTES = frozenset({"export.rows", "export.differences"})  # they match what others write
+# They match what others write.
+_NO_NOTES = frozenset({"export.rows", "export.differences", "export.kind.tasks"})
 
 
 class Texts:

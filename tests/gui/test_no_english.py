@@ -18,6 +18,7 @@ from engine.contracts.completing import (
     CompletionObstacle,
     CompletionVerdict,
 )
+from engine.export.exporter import Order
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.service.forms import startable
 from engine.text import messages
@@ -237,6 +238,20 @@ async def test_an_html_report_is_in_german_and_data_in_english(
         for text in ('<html lang="de">', "Fertig", "Seiten insgesamt", "89,2 s", "Titel"):
             assert text in written["html"], text
         assert "Everything that the task kept." in written["json"]
+
+
+async def test_the_list_of_tasks_is_a_german_report(german: None, tmp_path: Path) -> None:
+    put_task(tmp_path / "home", 1)
+    async with opened(tmp_path / "home") as session:
+        view = session.window.model.view_of(task_id(1))
+        assert view is not None
+        order = Order("", "html", language="de")
+        place = tmp_path / "list.html"
+        await session.bridge.engine.exports.list_to_file((view,), order, place)
+        written = place.read_text()
+        assert "<h1>Aufgaben</h1>" in written
+        assert "<p>1 Zeilen</p>" in written
+        assert ">tasks<" not in written
 
 
 def test_notes_of_exports_are_told_in_german_and_what_others_say_is_not_mixed() -> None:
