@@ -132,7 +132,7 @@ class ProfilesDialog(InOrder, QDialog):
         self.check = QPushButton(self.tr("&Check"), self)
         self.delete = QPushButton(self.tr("&Delete…"), self)
         self.ready = QPushButton(self.tr("I &am signed in"), self)
-        self.stop = QPushButton(self.tr("Cancel the sign-in"), self)
+        self.stop = QPushButton(self.tr("Cancel"), self)
         self.waiting = TonedLabel("", "muted", self)
         self.waiting.setWordWrap(True)
         self._lay_out()
@@ -271,11 +271,12 @@ class ProfilesDialog(InOrder, QDialog):
             return await engine.profiles.read_file(file)
 
         def fill_in(found: CookieFile) -> None:
+            self._end()
             form = ProfileForm(self, found.sites)
             self._fill_in(form, lambda request: self._take(request, found), found)
 
-        self.banner.setVisible(False)
-        self._bridge.ask(work, fill_in, self._show_error, name=_ACT)
+        self._begin(self.tr("Reading…"))
+        self._bridge.ask(work, fill_in, self._fail, name=_SIGN_IN)
 
     def _take(self, request: ProfileRequest, found: CookieFile) -> None:
         self._begin(self.tr("Keeping the cookies and checking them…"))

@@ -209,6 +209,20 @@ async def test_a_file_without_cookies_is_refused_before_anything_is_typed(
         await until(lambda: "is not a file" in dialog.banner.accessibleName())
 
 
+async def test_no_other_form_opens_while_a_file_is_read(home: Path, tmp_path: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        dialog.import_file(cookie_file(tmp_path, "value"))
+        assert (dialog.new.isEnabled(), dialog.stop.isVisible()) == (False, True)
+        dialog.stop.click()
+        assert (dialog.new.isEnabled(), dialog.stop.isVisible()) == (True, False)
+        with appearing(ProfileForm) as found:
+            dialog.import_file(tmp_path / "cookies.json")
+            form = await found
+        assert dialog.findChildren(ProfileForm) == [form]
+        form.reject()
+
+
 async def test_an_address_that_a_file_has_no_cookies_for_is_told_in_the_form(
     home: Path, tmp_path: Path
 ) -> None:
