@@ -57,39 +57,45 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
 
 
 BRIEF_CHARS: Final = 200  # of one text of a brief task
+_MOST_PATH: Final = 4_096  # a path that is cut leads nowhere
 _BRIEF_RECORD: Final = (
     *("task_id", "kind", "status", "pid", "created_at", "started_at", "ended_at"),
-    *("cancel_requested_at", "phase", "recommended_next", "reason"),
+    *("cancel_requested_at", "result_path", "objective", "phase", "budget_status"),
+    *("budget_exceeded", "recommended_next", "reason"),
 )
-_BRIEF_ENGINE: Final = ("name", "client", "command_task_id", "parent_task_id")
+_BRIEF_ENGINE: Final = ("name", "client", "command_task_id", "parent_task_id", "schedule")
 
 
 def brief(task: Data) -> Data:
     """Shorten an encoded task to what one needs to choose it from a list.
 
-    Every field keeps its name and place; `args_summary` has only the address, and the texts that
-    name the task. An agent pays for each byte, and reads the rest of one task with its id.
+    Every field keeps its name and place, and those of the contract are all there; `args_summary`
+    has only the address, and the texts that name the task. An agent pays for each byte, and reads
+    the rest of one task with its id.
     """
     from engine.query.subject import SAID, address_in  # most answers list no tasks
 
     args = task.get("args_summary") or {}
     short = {name: args[name] for name in SAID if isinstance(args.get(name), str)}
-    if url := address_in(args):
+    url = address_in(args) or args.get("url")
+    if isinstance(url, str) and url:
         short["url"] = url
     ours, view = task.get("engine") or {}, task["view"]
     parts = {
-        "args_summary": _cut(short),
         "error": _cut(task.get("error") or {}),
         "engine": _cut({name: ours[name] for name in _BRIEF_ENGINE if ours.get(name)}),
         "view": {name: value for name, value in view.items() if value is not False},
     }
     record = _cut({name: task[name] for name in _BRIEF_RECORD if name in task})
+    if "reason" not in task:  # of one that cannot be read
+        record["args_summary"] = _cut(short)
     return record | {name: part for name, part in parts.items() if part}
 
 
 def _cut(texts: Data) -> Data:
+    most = {"result_path": _MOST_PATH}
     return {
-        name: elide_right(value, BRIEF_CHARS) if isinstance(value, str) else value
+        name: elide_right(value, most.get(name, BRIEF_CHARS)) if isinstance(value, str) else value
         for name, value in texts.items()
     }
 

@@ -226,6 +226,26 @@ async def test_a_list_has_what_chooses_a_task_and_the_task_itself_has_the_rest(
     assert stopped["tasks"] == [row]
 
 
+async def test_a_task_in_a_list_has_each_field_of_the_contract(
+    hosting: Hosting, home: Path
+) -> None:
+    path = f"/ledger/{'folder/' * 40}result.json"
+    put_task(home, 1, args_summary={"url": "localhost/a"}, result_path=path)
+    put_task(home, 2, args_summary={})
+    truncated = {"_truncated": True, "_bytes": 3_000}
+    told: dict[str, Any] = {"objective": "Buy tea", "budget_exceeded": ["toolCalls"]}
+    told["budget_status"] = "exceeded"
+    put_task(home, 3, kind="browser_task", args_summary=truncated, **told)
+    put_task(home, 4, engine={"schedule": {"id": "5" * 16, "changes": {"before": "6" * 16}}})
+    async with hosting("memory") as client:
+        rows = data(await client.call_tool("oc_task_list", {}))["tasks"]
+    addressed, bare, envelope, repeated = rows
+    assert (addressed["result_path"], addressed["args_summary"]) == (path, {"url": "localhost/a"})
+    assert bare["args_summary"] == {}
+    assert told.items() <= envelope.items()
+    assert repeated["engine"]["schedule"]["id"] == "5" * 16
+
+
 async def test_a_list_is_answered_while_another_call_waits(
     hosting: Hosting, places: list[str], site: Any
 ) -> None:
