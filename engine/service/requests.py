@@ -157,9 +157,13 @@ class TaskRequests:
     def captures_nothing(self, asked: rerun.Asked) -> bool:
         """Return whether this request is valid and would store no unit if it started now."""
         kind = KINDS.get(asked.kind)
-        if kind is None or problems(asked.kind, asked.args, asked.name, asked.terms):
+        if kind is None:
             return False
-        return kind.captures_nothing(kind.parse(asked.args), self._tools)
+        try:
+            request = admit(asked.kind, asked.args, asked.name, asked.terms)
+        except InvalidArguments:
+            return False
+        return kind.captures_nothing(request.parsed, self._tools)
 
     @routed()
     async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> rerun.Asked:

@@ -228,6 +228,8 @@ async def test_a_snapshot_without_addresses_captures_nothing_until_an_agent_has_
         assert engine.requests.captures_nothing(bare)
         assert not engine.requests.captures_nothing(given)
         assert not engine.requests.captures_nothing(Asked("crawl", {"url": site.url}))
+        later = {"url": site.url, "username": "ann", "password": {"secret": "env:NOT_HERE"}}
+        assert not engine.requests.captures_nothing(Asked("crawl", later))
         assert not engine.requests.captures_nothing(Asked("oc_session_snapshot", {})), "invalid"
         await engine.agents.call("navigate", {"url": site.url}, agent_id="ada")
         assert not engine.requests.captures_nothing(bare)
