@@ -87,8 +87,12 @@ class Scheduling(QObject):
 
     def _edit_request(self, view: ScheduleView) -> None:
         """Open the request of a schedule in the start dialog, which saves it."""
-        schedule = view.schedule
-        stored = drafts.asked_of(schedule.request.document)
+        schedule, starting = view.schedule, self._requests.starting
+        try:
+            stored = drafts.asked_of(schedule.request.document)
+        except InvalidArguments as error:  # a newer program, or a person, wrote it
+            self._requests.failed.emit(error)
+            return
         asked = replace(stored, name=schedule.name or stored.name)
 
         def save(wanted: Asked, dialog: StartDialog) -> None:
@@ -97,19 +101,22 @@ class Scheduling(QObject):
                 return await engine.schedules.change(schedule.schedule_id, asked=wanted, name=name)
 
             def refuse(error: EngineError) -> None:
-                if isinstance(error, InvalidArguments):
+                if not starting.shows(dialog):  # it was closed meanwhile
+                    self._requests.failed.emit(error)
+                elif isinstance(error, InvalidArguments):
                     dialog.show_refusal(error)
                 else:
                     dialog.show_error(error)
 
             def done(_: ScheduleView) -> None:
-                dialog.accept_schedule()
-                self.open()
+                if starting.shows(dialog):
+                    dialog.accept_schedule()
+                    self.open()
 
             self._bridge.ask(work, done, refuse, name=_ACT)
 
         note = self.tr("Changes to “{0}” count from its next run.").format(name_words(schedule))
-        self._requests.starting.edit(asked, note, save)
+        starting.edit(asked, note, save)
 
     def _allow(self) -> None:
         able = self._ctx.actions["new"].isEnabled() and self._chosen() is not None

@@ -304,6 +304,7 @@ class StartDialog(QDialog):
         self.addresses.only_one = True
         self.addresses.move_to(self.form.body)
         self.footer.offer_to_save()
+        self._judge()  # shows what the button does now
 
     def show_request(self, asked: Asked, note: str = "", *, whole: bool = False) -> None:
         """Show a request with a `note` to read before the start.

@@ -352,6 +352,10 @@ class Starting(QObject):
             dialog.wanted.disconnect()  # from the start of a task
             dialog.wanted.connect(lambda wanted: save(wanted, dialog))
 
+    def shows(self, dialog: StartDialog) -> bool:
+        """Return whether this dialog is still open; one that was closed is deleted."""
+        return self._dialog is dialog
+
     def _offer_profiles(self) -> None:
         """Offer the names of the profiles in the dialog, if it is still open then."""
 

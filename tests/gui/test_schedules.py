@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt, QTime
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from engine.model.records import (
     EngineFields,
@@ -26,6 +27,7 @@ from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileStore
 from engine.schedules.rules import Rule
 from engine.schedules.schedule import Schedule, StoredRequest
+from engine.service.rerun import Asked
 from engine.text.words import clock
 from gui.commands.schedules_dialog import SchedulesDialog
 from gui.desktop.notifications import Kind, Watch
@@ -142,8 +144,6 @@ async def test_the_start_dialog_stores_a_schedule_and_starts_nothing(
 async def test_a_schedule_is_edited_paused_and_deleted_by_keys(home: Path) -> None:
     async with opened(home) as session:
         asked = {"url": "https://example.com/"}
-        from engine.service.rerun import Asked
-
         schedules = session.bridge.engine.schedules
         added = await schedules.add(Asked("crawl", asked, "News"), {"every_minutes": 360})
         schedule_id = added.schedule.schedule_id
@@ -173,8 +173,6 @@ async def test_a_schedule_is_edited_paused_and_deleted_by_keys(home: Path) -> No
 
 async def test_the_request_of_a_schedule_is_edited_in_the_form_of_a_start(home: Path) -> None:
     async with opened(home) as session:
-        from engine.service.rerun import Asked
-
         schedules = session.bridge.engine.schedules
         asked = Asked("crawl", {"url": "https://example.com/", "max_pages": 5}, "News")
         added = await schedules.add(asked, {"every_minutes": 360})
@@ -201,8 +199,85 @@ async def test_the_request_of_a_schedule_is_edited_in_the_form_of_a_start(home: 
         assert not session.window.model.ids  # nothing was started
 
 
+async def edited_request(session: Session, asked: Asked) -> tuple[str, StartDialog]:
+    """The id of a new schedule, and the form with its request."""
+    added = await session.bridge.engine.schedules.add(asked, {"every_minutes": 360})
+    dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
+    await filled(dialog, 1)
+    with appearing(StartDialog) as found:
+        press(dialog, "Edit re&quest…")
+        form = await found
+    return added.schedule.schedule_id, form
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_form_that_is_closed_while_its_request_is_saved_breaks_nothing(
+    home: Path, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(home) as session:
+        schedules, may_save = session.bridge.engine.schedules, asyncio.Event()
+        change, broken, failed = schedules.change, list[object](), list[object]()
+        session.bridge.broken.connect(broken.append)
+        session.window.requests.failed.connect(failed.append)
+        schedule_id, form = await edited_request(
+            session, Asked("crawl", {"url": "https://a.test/"})
+        )
+
+        async def saved_late(*given: Any, **more: Any) -> Any:
+            await may_save.wait()
+            try:
+                if is_refused:
+                    await schedules.remove(schedule_id)
+                return await change(*given, **more)
+            finally:
+                asyncio.get_running_loop().call_later(0.1, ended_work.set)
+
+        ended_work = asyncio.Event()
+        monkeypatch.setattr(schedules, "change", saved_late)
+        press(form, "Save")
+        await asyncio.sleep(0)
+        closed = heard(form.finished)
+        QTest.keyClick(form, Qt.Key.Key_Escape)
+        await closed
+        while isValid(form):
+            await asyncio.sleep(0.01)
+        may_save.set()
+        await ended_work.wait()
+        assert (broken, len(failed)) == ([], int(is_refused))
+
+
+async def test_a_request_with_a_referenced_password_is_saved_with_the_reference(
+    home: Path,
+) -> None:
+    async with opened(home) as session:
+        password = {"secret": "env:A_VARIABLE_THAT_ONLY_THE_RUN_HAS"}
+        args = {"url": "https://a.test/", "username": "ann", "password": password}
+        schedule_id, form = await edited_request(session, Asked("crawl", args))
+        assert "Save" in form.start.toolTip()
+        form.form["max_pages"].value = 7
+        with appearing(SchedulesDialog) as again:
+            press(form, "Save")
+            await again
+        changed = (await session.bridge.engine.schedules.get(schedule_id)).schedule
+        assert {**args, "max_pages": 7}.items() <= changed.request.document["args"].items()
+
+
+async def test_a_request_that_no_form_can_show_is_told(home: Path) -> None:
+    async with opened(home) as session:
+        added = await session.bridge.engine.schedules.add(
+            Asked("crawl", {"url": "https://a.test/"}), {"every_minutes": 360}
+        )
+        path = home / "tasks" / ".schedules" / f"{added.schedule.schedule_id}.json"
+        path.write_text(path.read_text().replace('"crawl"', '"of_a_newer_program"'))
+        dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
+        await filled(dialog, 1)
+        told = heard(session.window.requests.failed)
+        press(dialog, "Edit re&quest…")
+        (error,) = await asyncio.wait_for(told, 5)
+        assert "kind" in str(error)
+
+
 async def test_an_open_window_starts_what_is_due(home: Path, shop: ChangingSite) -> None:
-    from engine.service.rerun import Asked
     from tests.schedules.test_schedules_command import set_back
 
     async with opened(home) as session:
@@ -221,7 +296,6 @@ async def test_an_open_window_starts_what_is_due(home: Path, shop: ChangingSite)
 async def test_a_due_run_that_cannot_start_is_told_in_the_window_and_in_its_row(
     home: Path, shop: ChangingSite
 ) -> None:
-    from engine.service.rerun import Asked
     from tests.schedules.test_schedules_command import set_back
 
     cookie = {"name": "sid", "value": "x1", "domain": "127.0.0.1", "path": "/", "expires": -1}
@@ -253,7 +327,6 @@ async def test_a_schedule_that_is_deleted_is_not_told_of_any_more(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.service import schedules as looking
-    from engine.service.rerun import Asked
     from tests.schedules.test_schedules_command import set_back
 
     cookie = {"name": "sid", "value": "x1", "domain": "127.0.0.1", "path": "/", "expires": -1}
@@ -276,7 +349,6 @@ async def test_a_schedule_that_is_deleted_is_not_told_of_any_more(
 
 
 async def test_nothing_of_a_schedule_can_be_changed_in_a_read_only_ledger(home: Path) -> None:
-    from engine.service.rerun import Asked
 
     async with opened(home) as session:
         asked = Asked("crawl", {"url": "http://127.0.0.1:1/"}, "Due")
