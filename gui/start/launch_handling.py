@@ -103,15 +103,17 @@ class LaunchHandler(QObject):
         if not self._ctx.actions["new"].isEnabled():
             self._say(self.tr("Nothing new can be started here"), (*wish.urls, *wish.files))
             return
-        starting = self._starting
-        if wish.files:
-            starting.open_path(Path(wish.files[0]))
-        elif len(wish.urls) == 1:
-            starting.new_task({"url": wish.urls[0]})
-        else:
-            starting.open_list("\n".join(wish.urls))
+        self._starting.when_free(lambda: self._show_first(wish))
         if more := wish.files[1:] + (wish.urls if wish.files else ()):
             self._say(self.tr("One at a time: open these again"), more)
+
+    def _show_first(self, wish: Wish) -> None:
+        if wish.files:
+            self._starting.open_path(Path(wish.files[0]))
+        elif len(wish.urls) == 1:
+            self._starting.new_task({"url": wish.urls[0]})
+        else:
+            self._starting.open_list("\n".join(wish.urls))
 
     def _forget_troubles(self, *_: object) -> None:
         """Hide reports of former requests, which otherwise pile up."""

@@ -272,6 +272,7 @@ class StartDialog(QDialog):
         self._heading = heading("", grow=1.3)
         self.banner = Banner(self)
         self._note = plain_label(tone="muted", wrap=True)
+        self._lasting_note = ""
         self.draft = LinkButton(self.tr("Continue with what you had"), self)
         self.draft.setAutoDefault(False)
         self._before: Asked | None = None  # The request as it was shown
@@ -298,8 +299,13 @@ class StartDialog(QDialog):
 
     # Filling the form.
 
-    def edit_schedule(self) -> None:
-        """Let the dialog save the request of a schedule instead of starting a task."""
+    def edit_schedule(self, note: str) -> None:
+        """Let the dialog save the request of a schedule, with a lasting `note` on what that does.
+
+        Another request, as of a file, takes the place of the one that was shown, and is saved too.
+        """
+        self._lasting_note = note
+        self.show_note("")
         self.setWindowTitle(self.tr("Edit request"))
         self.addresses.only_one = True
         self.addresses.move_to(self.form.body)
@@ -323,6 +329,7 @@ class StartDialog(QDialog):
         self._judge()
 
     def show_note(self, note: str) -> None:
+        note = "\n".join(filter(None, (self._lasting_note, note)))
         self._note.show_text(note)
         self._note.setVisible(bool(note))
 

@@ -277,7 +277,8 @@ class Starting(QObject):
         self._token = 0  # Token of the open dialog's request; other answers are ignored
         self._wanted: Asked | None = None
         self._listed: list[Asked] = []  # The list that is being started
-        self._wish: Callable[[], None] | None = None  # Request to show after the list was started
+        # Request to show after a list was started, or a request edited
+        self._wish: Callable[[], None] | None = None
         self._presets: Presets | None = None
         self._estimate = Estimate(bridge, self)
         self._sequential_start = SequentialStart(bridge, self)
@@ -345,12 +346,19 @@ class Starting(QObject):
 
     def edit(self, asked: Asked, note: str, save: Save) -> None:
         """Open the dialog with the request of a schedule; `save` gets what the user makes of it."""
-        self.open(asked, note=note, whole=True)
+        self.open(asked, whole=True)
         dialog = self._dialog
         if dialog is not None:
-            dialog.edit_schedule()
+            dialog.edit_schedule(note)
             dialog.wanted.disconnect()  # from the start of a task
             dialog.wanted.connect(lambda wanted: save(wanted, dialog))
+
+    def when_free(self, wish: Callable[[], None]) -> None:
+        """Call `wish` of another program now, or when the request that is edited was closed."""
+        if self._dialog is not None and self._dialog.footer.saves:
+            self._wish = wish
+        else:
+            wish()
 
     def shows(self, dialog: StartDialog) -> bool:
         """Return whether this dialog is still open; one that was closed is deleted."""
@@ -560,6 +568,9 @@ class Starting(QObject):
             self._dialog.end_list(started, error)
         elif error is not None:
             self.failed.emit(error)
+        self._fulfil_wish()
+
+    def _fulfil_wish(self) -> None:
         wish, self._wish = self._wish, None
         if wish is not None:
             wish()
@@ -610,3 +621,4 @@ class Starting(QObject):
         if self._dialog is not None:
             self._dialog.deleteLater()
             self._dialog = None
+            QTimer.singleShot(0, self, self._fulfil_wish)  # after what its end brings up

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, QTime
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -30,6 +31,7 @@ from engine.schedules.schedule import Schedule, StoredRequest
 from engine.service.rerun import Asked
 from engine.text.words import clock
 from gui.commands.schedules_dialog import SchedulesDialog
+from gui.desktop.launch_request import Wish
 from gui.desktop.notifications import Kind, Watch
 from gui.start.repeat_dialog import CRON, DAILY, RepeatDialog, Repetition
 from gui.start.start_dialog import StartDialog
@@ -260,6 +262,28 @@ async def test_a_request_with_a_referenced_password_is_saved_with_the_reference(
             await again
         changed = (await session.bridge.engine.schedules.get(schedule_id)).schedule
         assert {**args, "max_pages": 7}.items() <= changed.request.document["args"].items()
+
+
+async def test_an_address_from_outside_waits_for_the_end_of_an_edited_request(home: Path) -> None:
+    async with opened(home) as session:
+        _, form = await edited_request(session, Asked("crawl", {"url": "https://a.test/"}))
+        before = form.tabs.asked
+        session.window.arrivals.take(Wish(urls=("https://outside.test/",)))
+        assert form.tabs.asked == before
+        with appearing(StartDialog) as found:
+            QTest.keyClick(form, Qt.Key.Key_Escape)
+            other = await asyncio.wait_for(found, 5)
+        assert (other.start.text(), other.form["url"].value) == ("Start", "https://outside.test/")
+
+
+async def test_what_takes_the_place_of_an_edited_request_is_told_to_be_the_schedules(
+    home: Path,
+) -> None:
+    async with opened(home) as session:
+        _, form = await edited_request(session, Asked("crawl", {"url": "https://a.test/"}, "Shop"))
+        form.show_request(Asked("crawl", {"url": "https://b.test/"}), "From a file.")
+        shown = [one.text() for one in form.findChildren(QLabel) if one.isVisible()]
+        assert "Changes to “Shop” count from its next run.\nFrom a file." in shown
 
 
 async def test_a_request_that_no_form_can_show_is_told(home: Path) -> None:
