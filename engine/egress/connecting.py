@@ -139,7 +139,8 @@ def keep_alive(writer: asyncio.StreamWriter, lost_after_s: int) -> None:
     """
     connection = writer.get_extra_info("socket")
     probe_s = lost_after_s // (_PROBES + 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    with contextlib.suppress(OSError):  # macOS refuses it once the peer has closed the connection
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE", probe_s),
         ("TCP_KEEPALIVE", probe_s),  # its name on macOS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import pickle
 import socket
 import ssl
@@ -135,6 +136,27 @@ async def test_a_peer_without_a_handshake_is_given_up() -> None:
             await Wire.open(address, None, NO_ANSWER_S)
     finally:
         server.close()
+
+
+class ClosedSocket:
+    """A connection as macOS shows it when its peer has closed it already."""
+
+    def setsockopt(self, *_: object) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+async def test_a_peer_that_has_hung_up_is_the_reason_and_no_option_of_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    closed = ClosedSocket()
+    monkeypatch.setattr(asyncio.StreamWriter, "get_extra_info", lambda *_: closed)
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        address = cluster_address(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(WireError, match="the connection ended"):
+            await Wire.open(address, None)
 
 
 async def test_a_closed_port_is_an_error_at_once() -> None:
