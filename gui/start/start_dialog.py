@@ -435,7 +435,8 @@ class StartDialog(QDialog):
         question = Question(self)
         question.ask(self.windowTitle(), self.tr("Nothing to capture"))
         question.add_text(self._words.nothing(asked.kind))
-        question.add_button("start", self.tr("Start anyway"))
+        saves = self.footer.saves
+        question.add_button("start", self.tr("Save anyway") if saves else self.tr("Start anyway"))
         question.add_button("stay", self.tr("Keep editing"), default=True)
         question.open_for(start=lambda: self._begin(asked))
 
@@ -475,7 +476,7 @@ class StartDialog(QDialog):
     def _ask_to_discard(self) -> None:
         """Ask before JSON is lost that cannot be kept, because it is no request."""
         question = Question(self)
-        question.ask(self.tr("New task"), self.tr("Discard this JSON?"))
+        question.ask(self.windowTitle(), self.tr("Discard this JSON?"))
         question.add_text(self.tr("It is not a valid request, so it cannot be kept as a draft."))
         question.add_button("discard", self.tr("Discard"), destroys=True)
         question.add_button("stay", self.tr("Keep editing"), default=True)

@@ -276,6 +276,17 @@ async def test_an_address_from_outside_waits_for_the_end_of_an_edited_request(ho
         assert (other.start.text(), other.form["url"].value) == ("Start", "https://outside.test/")
 
 
+async def test_a_request_that_captures_nothing_is_saved_after_a_question(home: Path) -> None:
+    async with opened(home) as session:
+        _, form = await edited_request(session, Asked("oc_session_snapshot", {"objective": "a"}))
+        with appearing(Question) as asking:
+            press(form, "Save")
+            question = await asyncio.wait_for(asking, 5)
+        with appearing(SchedulesDialog) as again:
+            press(question, "Save anyway")
+            await asyncio.wait_for(again, 5)
+
+
 async def test_what_takes_the_place_of_an_edited_request_is_told_to_be_the_schedules(
     home: Path,
 ) -> None:
