@@ -8,6 +8,7 @@ import logging
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,6 +148,7 @@ async def _serve(
     if not as_json:
         click.echo(say("worker.waiting", scheduler=scheduler), err=True)
     with Interrupts(stop.set):
-        await until(stop, _reached(scheduler, tls))
+        reached = partial(_reached, scheduler, tls)
+        await until(stop, reached())
         if not stop.is_set():
-            await run(str(scheduler), server, stop, connected)
+            await run(str(scheduler), server, stop, connected, reached=reached)

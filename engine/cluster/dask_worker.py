@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 from weakref import WeakSet
@@ -39,14 +39,22 @@ _NO_PAGES: Final = "127.0.0.1:0"  # of the server of pages about itself, which D
 _PRELOADED: Final[dict[str, AsyncExitStack]] = {}
 
 
+Reached = Callable[[], Awaitable[None]]
+
+
+async def _at_once() -> None:
+    """Leave it to Dask to try the scheduler."""
+
+
 class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read by mypy
     """Dask's worker; it survives the end of its scheduler.
 
     `connected` is called with its address after each connection with a scheduler. `engines` are
-    those that use it.
+    those that use it. `reached` returns when the scheduler answers; a lost one is asked then only.
     """
 
     connected: Callable[[str], None]
+    reached: Reached
     engines: Engines
 
     async def handle_scheduler(self, comm: Comm) -> None:
@@ -62,9 +70,11 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
     async def _register_again(self) -> None:
         """Register with the scheduler, until it accepts this worker or the worker ends."""
         is_said = False
+        self.periodic_callbacks["heartbeat"].stop()  # the registration starts it again
         while self.status in (Status.running, Status.paused):
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
             try:
+                await self.reached()
                 await self._register_with_scheduler()
             except ValueError as refused:
                 is_said = _say_refused(refused, self.name, is_said=is_said)
@@ -205,12 +215,13 @@ async def run_worker(
     stop: asyncio.Event,
     connected: Callable[[str], None],
     security: Mapping[str, Any] | None = None,
+    reached: Reached = _at_once,
 ) -> None:
     """Serve the engines that use the scheduler at `address`, until `stop` is set.
 
     `connected` is called with the worker's own address after each connection with a scheduler.
     `security` replaces Dask's own settings, and binds the worker to this machine; its process is
-    expected to end afterwards.
+    expected to end afterwards. `reached` returns when a scheduler that was lost answers.
     """
     _quieten()
     is_said = False
@@ -226,7 +237,7 @@ async def run_worker(
                 dashboard_address=_NO_PAGES,
                 memory_limit=0,
             )
-            worker.connected, worker.engines = connected, Engines()
+            worker.connected, worker.engines, worker.reached = connected, Engines(), reached
             worker.engines.add_handlers(worker, server)
             try:
                 await until(stop, _started(worker))

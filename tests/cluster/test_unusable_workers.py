@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -174,6 +175,26 @@ def test_a_scheduler_that_ends_each_connection_is_tried_about_once_a_second() ->
             worker.kill()
             worker.wait()
     assert came_s[3] - came_s[0] > 2.0
+
+
+def test_a_scheduler_that_comes_back_and_ends_each_connection_is_tried_as_seldom() -> None:
+    from tests.cluster.test_worker_command import octask, told
+    from tests.cluster.test_worker_command import scheduler as running_scheduler
+
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(contextlib.ExitStack())
+        _, address = first.enter_context(running_scheduler({}))
+        worker = stack.enter_context(octask("worker", address, "--json"))
+        assert told(worker)["scheduler"] == address
+        first.close()
+        port = int(address.rpartition(":")[2])
+        other = stack.enter_context(socket.create_server(("127.0.0.1", port)))
+        other.settimeout(LIMIT_S)
+        came_s: list[float] = []
+        while len(came_s) < 6:  # the first may be of a heartbeat that had begun
+            other.accept()[0].close()
+            came_s.append(time.monotonic())
+    assert came_s[-1] - came_s[0] > 2.0
 
 
 def address_of(scheduler: socket.socket) -> str:
