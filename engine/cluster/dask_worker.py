@@ -254,6 +254,7 @@ async def run_worker(
             with contextlib.suppress(TimeoutError, CommClosedError, OSError):
                 async with asyncio.timeout(CLOSE_S):
                     await worker.close(timeout=CLOSE_S / 2, executor_wait=False, nanny=False)
+            await until(stop, reached())
 
 
 async def _started(worker: CrawlWorker) -> None:

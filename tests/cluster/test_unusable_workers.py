@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -193,6 +194,25 @@ def test_a_scheduler_that_comes_back_and_ends_each_connection_is_tried_as_seldom
         came_s: list[float] = []
         while len(came_s) < 6:  # the first may be of a heartbeat that had begun
             other.accept()[0].close()
+            came_s.append(time.monotonic())
+    assert came_s[-1] - came_s[0] > 2.0
+
+
+async def test_a_scheduler_that_sends_its_workers_away_is_waited_for_as_seldom() -> None:
+    from distributed import Scheduler
+
+    from tests.cluster.test_worker_command import octask, told
+
+    with contextlib.ExitStack() as stack:
+        async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+            worker = stack.enter_context(octask("worker", scheduler.address, "--json"))
+            assert (await asyncio.to_thread(told, worker))["scheduler"] == scheduler.address
+        port = int(scheduler.address.rpartition(":")[2])
+        other = stack.enter_context(socket.create_server(("127.0.0.1", port)))
+        other.settimeout(LIMIT_S)
+        came_s: list[float] = []
+        while len(came_s) < 4:
+            (await asyncio.to_thread(other.accept))[0].close()
             came_s.append(time.monotonic())
     assert came_s[-1] - came_s[0] > 2.0
 
