@@ -322,17 +322,17 @@ def test_a_browser_whose_guard_does_not_start_is_ended(
 
 
 ODD = {
-    "/late": "<p>one</p><script>setTimeout(() => { location = '/there' }, 1500)</script>",
+    "/left": "<p>one</p><script>setTimeout(() => { location = '/there' }, 1500)</script>",
     "/there": "<p>two</p>",
 }
 
 
-@pytest.mark.thorough("/late*")
+@pytest.mark.thorough("/left*")
 @pytest.mark.own_browser
 @pytest.mark.parametrize(
     ("path", "asked", "text"),
     [
-        ("/late", {"wait_for": "#never"}, "two"),
+        ("/left", {"wait_for": "#never"}, "two"),
         ("/there", {"wait_for": "#never"}, "two"),
         ("/there", {"wait_for": "p["}, "not a selector"),
         ("/there", {"load_more": "p["}, "not a selector"),
