@@ -55,6 +55,7 @@ def test_a_handler_of_a_browser_event_may_end_after_the_test(
     async def handles() -> None:
         emitter = EventEmitter()
         emitter.on("request", lambda: asyncio.sleep(takes_s, "late"))
+        # The emitter holds its handlers: without it, they end as garbage.
         handles.kept = emitter  # type: ignore[attr-defined]
         emitter.emit("request")
 

@@ -478,6 +478,7 @@ async def test_a_silent_browser_drops_its_busiest_page(shared: bool, times: int)
         await upkeep.stop(1.0)
 
 
+# A program in the place of the browser, and its child in the place of a page.
 FIRST_PROCESS = """
 import subprocess, sys, time
 does = {"computes": "while True: pass", "waits": "import time; time.sleep(1000)"}

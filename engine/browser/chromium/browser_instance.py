@@ -42,8 +42,7 @@ CALM_S = 2.0
 async def close_context(chromium: Chromium, context: BrowserContext, limit_s: float) -> None:
     """Close `context` within about `limit_s`; if it does not close, end its process.
 
-    A page that floods the browser with messages delays its own end: after 2 s the process of the
-    busiest page is ended.
+    A page that floods the browser with messages delays its own end: after 2 s its process is ended.
     """
     # Playwright answers a second `close` at once, so the first task must be kept.
     closing = asyncio.create_task(context.close(), name="close a context")

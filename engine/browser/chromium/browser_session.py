@@ -525,9 +525,9 @@ class BrowserRecycler:
     browser, and nothing is measured while all browsers are idle.
 
     A page may flood its browser with messages and block all others: a browser that responds slowly
-    twice in a row loses its busiest page. If no other task uses that browser, it is probed twice as
-    often first. The probes run independently of the memory measurements, which take seconds on a
-    busy machine.
+    twice in a row, and is busy itself, loses its busiest page. If no other task uses that browser,
+    it is probed twice as often first. The probes run independently of the memory measurements,
+    which take seconds on a busy machine.
 
     `running` returns the browsers that get new work, of any kind; `release_driver` retires the
     driver if nothing uses it.

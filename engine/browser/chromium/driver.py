@@ -369,12 +369,9 @@ class Family:
             "",
         )
 
-    def renderers(self) -> list[psutil.Process]:
-        """Return the processes that run pages."""
-        return [member for member in self.members() if self.is_renderer(member)]
-
     @staticmethod
     def is_renderer(member: psutil.Process) -> bool:
+        """Return whether a process runs pages."""
         return _is_type(member, _RENDERER)
 
     def ports(self) -> frozenset[int] | None:
@@ -412,6 +409,7 @@ class Family:
     def end_flooding_page(self) -> bool:
         """End the renderer that keeps the browser busy; return False if there is none.
 
+        For a thread: it measures for half a second.
         The process of a flooding page cannot be requested from the browser: all its messages are in
         one queue, behind the flood. A browser may also answer late because the machine has other
         work, but then it uses little of the processors.
@@ -451,9 +449,9 @@ def _is_type(process: psutil.Process, option: str) -> bool:
 
 
 def _used(processes: list[psutil.Process]) -> dict[psutil.Process, float]:
-    """Return the share of a processor that each one uses."""
+    """Return the share of a processor that each one uses. For a thread."""
     began_s, before = time.monotonic(), {process: _spent_s(process) for process in processes}
-    time.sleep(_BUSY_S)
+    time.sleep(_BUSY_S)  # the interval over which CPU time is compared
     took_s = time.monotonic() - began_s
     return {one: max(0.0, _spent_s(one) - spent) / took_s for one, spent in before.items()}
 

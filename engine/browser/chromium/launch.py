@@ -320,7 +320,7 @@ class Chromium:
         return self._flood_s > (time.monotonic() - FLOOD_TOLD_S if since_s is None else since_s)
 
     async def calm(self) -> bool:
-        """End the busiest page, which would keep using CPU; return whether one was ended."""
+        """End the page that keeps it busy, if there is one; return whether one was ended."""
         return self.family is not None and await asyncio.to_thread(self.family.end_flooding_page)
 
 
