@@ -257,7 +257,7 @@ class SchedulesDialog(InOrder, QDialog):
 
     def _connect(self) -> None:
         self.list.currentItemChanged.connect(lambda *_: self._show_chosen())
-        self.list.itemActivated.connect(lambda *_: self.edit.click())  # not if it is off
+        self.list.itemActivated.connect(lambda *_: self._edit())
         self.run.clicked.connect(self._run)
         self.pause.clicked.connect(self._pause)
         self.edit.clicked.connect(self._edit)

@@ -384,19 +384,20 @@ async def test_a_schedule_that_is_deleted_is_not_told_of_any_more(
 
 
 async def test_nothing_of_a_schedule_can_be_changed_in_a_read_only_ledger(home: Path) -> None:
-
     async with opened(home) as session:
         asked = Asked("crawl", {"url": "http://127.0.0.1:1/"}, "Due")
         await session.bridge.engine.schedules.add(asked, {"every_minutes": 60})
         dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
         await filled(dialog, 1)
-        changing = (dialog.run, dialog.pause, dialog.edit, dialog.delete)
+        changing = (dialog.run, dialog.pause, dialog.edit, dialog.request, dialog.delete)
         assert all(one.isEnabled() and not one.toolTip() for one in changing)
         health = session.bridge.look_at_health()
         session.bridge.health.emit(replace(health, read_only="the disk is full"))
         assert not any(one.isEnabled() for one in changing)
         assert all("the disk is full" in one.toolTip() for one in changing)
         assert dialog.runs.isEnabled()
+        dialog.list.itemActivated.emit(dialog.list.currentItem(), 0)  # by Enter, or a double click
+        assert not dialog.findChildren(RepeatDialog)
         session.bridge.health.emit(health)
         assert all(one.isEnabled() for one in changing)
         dialog.close()
