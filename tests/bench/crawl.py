@@ -21,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,8 @@ class Bare:
     def __init__(self, url: str, pages: int, kept: Path) -> None:
         self.scope, self.pages, self.kept = f"{url}/", pages, kept
         self.script = taking_script()
-        self.ask = extraction_options(30_000, PageOptions(), "bench", cut_off=False)
+        ask = extraction_options(30_000, PageOptions(), "bench", cut_off=False)
+        self.ask = {**ask, "reportsIdle": False}  # only the engine opens further tabs
         self.queue: asyncio.Queue[str] = asyncio.Queue()
         self.seen: set[str] = set()
         self.add(self.scope)
@@ -140,6 +141,23 @@ class Bare:
         if new and address.startswith(self.scope):
             self.seen.add(address)
             self.queue.put_nowait(address)
+
+    async def load(
+        self,
+        tabs: list[Any],
+        clock: Clock,
+        work: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
+    ) -> dict[str, float]:
+        """Load all pages, one at a time in each tab; a tab that fails ends the side."""
+        async with asyncio.TaskGroup() as workers:
+            working = [workers.create_task((work or self.work)(tab)) for tab in tabs]
+            await self.queue.join()
+            kept = [json.loads(line) for line in self.kept.read_text().splitlines()]
+            assert len(kept) == self.pages, "a side that loads less is no reference"
+            told = clock.told(kept)
+            for one in working:
+                one.cancel()
+        return told
 
     async def work(self, page: Any) -> None:
         while True:
@@ -212,15 +230,7 @@ async def pipe_side(url: str, pages: int) -> dict[str, float]:
                 told = {"targetId": made["targetId"], "flatten": True}
                 session_id = (await browser.root.send("Target.attachToTarget", told))["sessionId"]
                 tabs.append(browser.connection.session(session_id))
-            async with asyncio.TaskGroup() as workers:
-                working = [workers.create_task(work(tab)) for tab in tabs]
-                await bare.queue.join()
-                kept = [json.loads(line) for line in bare.kept.read_text().splitlines()]
-                assert len(kept) == pages, "a side that loads less is no reference"
-                told_figures = clock.told(kept)
-                for one in working:
-                    one.cancel()
-            return told_figures
+            return await bare.load(tabs, clock, work)
         finally:
             await browser.close()
 
@@ -243,14 +253,7 @@ async def bare_side(url: str, pages: int, kind: type[Bare] = Bare) -> dict[str, 
             context = await browser.new_context()
             await context.add_init_script(f"{script('pending')}('bench');")
             tabs = [await context.new_page() for _ in range(CONCURRENCY)]
-            workers = [asyncio.create_task(bare.work(tab)) for tab in tabs]
-            await bare.queue.join()
-            kept = bare.kept.read_text().splitlines()
-            assert len(kept) == pages, "a side that loads less is no reference"
-            told = clock.told([json.loads(line) for line in kept])
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            told = await bare.load(tabs, clock)
             await browser.close()
             return told
 
