@@ -13,6 +13,7 @@ import msgspec
 from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.kinds.arguments import Table
 from engine.kinds.context import FROM_OUTSIDE, AllowedSecrets, Context
+from engine.kinds.host_delay import HostTurns
 from engine.model.cluster_workers import OpenClusters
 from engine.model.config import Settings
 from engine.model.kind_traits import OTHER_RESULT_KEY, KindTraits, traits_of
@@ -44,7 +45,7 @@ def _nobody() -> list[tuple[str, Sequence[HeldTab]]]:
 class Tools:
     """External services of a body; `living` returns the open tabs of each agent.
 
-    `clusters` are those that running tasks use.
+    `clusters` are those that running tasks use, and `host_turns` what their crawls share.
     """
 
     settings: Settings
@@ -52,6 +53,7 @@ class Tools:
     living: Callable[[], Sequence[tuple[str, Sequence[HeldTab]]]] = _nobody
     instances: Instances = field(init=False)
     clusters: OpenClusters = field(default_factory=OpenClusters)
+    host_turns: HostTurns = field(default_factory=HostTurns)
 
     def __post_init__(self) -> None:
         self.instances = Instances(self.browser)

@@ -349,6 +349,7 @@ DETAILS: Final[dict[str, str]] = {
     "event.guard": "Guard",
     "wait.retry_after": "{host} asked to wait {seconds} s before it is asked again (Retry-After).",
     "wait.crawl_delay": "{host} asks for {seconds} s between two requests (Crawl-delay).",
+    "wait.other_tasks": "Other tasks load pages of {host}, too: a page waits {seconds} s.",
     "wait.host_errors": "{host} fails page after page; it is asked again after {seconds} s.",
     "concurrency.start": "{number}, automatic",
     "concurrency.room": "{number} (before: {before}): the site and the machine allow more",

@@ -47,10 +47,12 @@ from engine.text.messages import say as say
 PHASE: Final = "wait"  # phase of the `log` events that report a wait
 RETRY_AFTER: Final = "retry_after"
 CRAWL_DELAY: Final = "crawl_delay"
+OTHER_TASKS: Final = "other_tasks"
 HOST_ERRORS: Final = "host_errors"
 _MESSAGES: Final = {
     RETRY_AFTER: "wait.retry_after",
     CRAWL_DELAY: "wait.crawl_delay",
+    OTHER_TASKS: "wait.other_tasks",
     HOST_ERRORS: "wait.host_errors",
 }
 _HOST_CHARS: Final = 120

@@ -9,7 +9,8 @@ import pytest
 from engine.egress.egress_policy import Policy
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
-from engine.kinds.crawl.frontier import MAX_RETRY_AFTER_S, is_repeating
+from engine.kinds.crawl.frontier import is_repeating
+from engine.kinds.host_delay import MAX_RETRY_AFTER_S
 from engine.pages.fetch import pause_s
 from engine.pages.static_engine import open_static
 from fixtures.hostile.rules import ROBOTS

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.crawl.frontier import Pace
+from engine.kinds.host_delay import Pace
 from engine.kinds.sitemap import sitemap_crawl
 from engine.kinds.sitemap.sitemap_crawl import (
     ARGUMENTS,

@@ -13,8 +13,8 @@ import pytest
 
 from engine.browser.page import click_links, extraction_options
 from engine.kinds.crawl.crawl_args import parse_crawl
-from engine.kinds.crawl.frontier import Pace
 from engine.kinds.crawl.stored_pages import stored_page
+from engine.kinds.host_delay import Pace
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.model.errors import InvalidArguments
 from engine.model.tally import Tally

@@ -20,7 +20,7 @@ from engine.kinds.crawl import concurrency
 from engine.kinds.crawl.concurrency_rule import MOST, START
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
-from engine.kinds.crawl.frontier import Pace
+from engine.kinds.host_delay import Pace
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.ledger.reader import LedgerReader
 from engine.model import machine_load

@@ -19,7 +19,6 @@ from engine.egress.egress_policy import Policy
 from engine.kinds.crawl import crawl, host_pause
 from engine.kinds.crawl.crawl_args import CrawlArgs, parse_crawl
 from engine.kinds.crawl.crawl_kind import expect_hosts
-from engine.kinds.crawl.frontier import MAX_RETRY_AFTER_S
 from engine.kinds.crawl.host_pause import (
     FAILED_PAGES,
     PAUSES_S,
@@ -27,6 +26,7 @@ from engine.kinds.crawl.host_pause import (
     is_answer,
     is_host_failure,
 )
+from engine.kinds.host_delay import MAX_RETRY_AFTER_S
 from engine.ledger.reader import LedgerReader
 from engine.model.addresses import Address, address_of
 from engine.model.errors import (

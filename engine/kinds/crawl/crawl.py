@@ -31,10 +31,11 @@ from engine.kinds.cluster_use import LOADS, WAIT_S, WAIT_UNIT
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.concurrency import Concurrency
 from engine.kinds.crawl.crawl_args import CrawlArgs
-from engine.kinds.crawl.frontier import SPARE, Frontier, Pace, Visit
+from engine.kinds.crawl.frontier import SPARE, Frontier, Visit
 from engine.kinds.crawl.host_pause import HostPauses, is_answer, is_host_failure
 from engine.kinds.crawl.signed_out import SignInCheck
 from engine.kinds.crawl.stored_pages import CarriedPages, StoredPage, stored_page
+from engine.kinds.host_delay import HostTurns, Pace
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.blocked_places import BY_ROBOTS
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
@@ -224,10 +225,12 @@ async def crawl(
     open_fetcher: OpenFetcher,
     sign_in: SignIn | None = None,
     workers: PageWorkers | None = None,
+    turns: HostTurns | None = None,
 ) -> CrawlOutcome:
     """Crawl as configured by `args`; store pages through `ctx.page`, and return the summary.
 
-    `workers` load the pages instead of the fetchers of `open_fetcher`.
+    `workers` load the pages instead of the fetchers of `open_fetcher`; `turns` are shared with
+    the other crawls of the engine.
 
     A stop through `ctx` is not an error: the outcome is `cancelled`.
 
@@ -239,7 +242,8 @@ async def crawl(
     """
     async with Loader(args, lambda engine: open_fetcher(engine, args), sign_in, workers) as loader:
         visits = [Visit(start, 0) for start in args.starts]
-        return await crawl_from(args, ctx, loader, visits)
+        pace = Pace(ctx, args.delay_ms / 1_000, turns)
+        return await crawl_from(args, ctx, loader, visits, pace=pace)
 
 
 Give = Callable[[Sequence[Visit]], Awaitable[None]]
@@ -254,7 +258,7 @@ async def crawl_from(
     visits: Sequence[Visit] = (),
     *,
     search: Search | None = None,
-    pace: Pace | None = None,
+    pace: Pace,
 ) -> CrawlOutcome:
     """Crawl from any number of addresses; the patterns do not apply to these.
 
@@ -262,7 +266,7 @@ async def crawl_from(
     crawl. `pace` is the throttle that both share. With a sign-in, links that sign out are not
     followed.
     """
-    made = _Crawl(args, ctx, loader, pace or Pace(ctx, args.delay_ms / 1_000))
+    made = _Crawl(args, ctx, loader, pace)
     return await made.run(visits, search)
 
 

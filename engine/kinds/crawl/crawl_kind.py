@@ -156,7 +156,7 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
         async with crawling_cluster(args, context, tools, policy, named) as workers:
-            outcome = await crawl(args, context, open_fetcher, sign_in, workers)
+            outcome = await crawl(args, context, open_fetcher, sign_in, workers, tools.host_turns)
     head = used.add_to(with_archive({"summary": outcome.summary()}, archive))
     expect_hosts(outcome, context, head)
     expect_a_page(outcome, context)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.kinds.context import Context
-from engine.kinds.crawl.frontier import MAX_RETRY_AFTER_S
+from engine.kinds.host_delay import MAX_RETRY_AFTER_S
 from engine.model.addresses import Address
 from engine.model.errors import EngineError, PageError, UnitTimeout
 from engine.pages import fetch

@@ -54,7 +54,8 @@ from engine.kinds.crawl.crawl_kind import (
     with_archive,
     with_secrets,
 )
-from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
+from engine.kinds.crawl.frontier import SPARE, SeenKeys, Visit
+from engine.kinds.host_delay import HostTurns, Pace
 from engine.kinds.look_arguments import look_from, look_problems
 from engine.kinds.profile_use import using_profile
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
@@ -457,6 +458,7 @@ async def crawl_sitemap(
     open_fetcher: OpenFetcher,
     sign_in: SignIn | None = None,
     workers: PageWorkers | None = None,
+    turns: HostTurns | None = None,
 ) -> tuple[CrawlOutcome, Found]:
     """Discover the sitemap, and crawl its pages meanwhile; a stop is not an error.
 
@@ -468,7 +470,7 @@ async def crawl_sitemap(
     async with Loader(
         args.pages, lambda engine: open_fetcher(engine, args.pages), sign_in, workers
     ) as loader:
-        pace = Pace(ctx, args.pages.delay_ms / 1_000)
+        pace = Pace(ctx, args.pages.delay_ms / 1_000, turns)
         search = Search(args, ctx, loader, pace)
         outcome = await crawl_from(args.pages, ctx, loader, search=search.run, pace=pace)
     lasted_ms = round((ctx.monotonic() - started) * 1_000)
@@ -510,7 +512,9 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
         async with crawling_cluster(args.pages, context, tools, policy, named) as workers:
-            outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in, workers)
+            outcome, found = await crawl_sitemap(
+                args, context, open_fetcher, sign_in, workers, tools.host_turns
+            )
     told = used.add_to(with_archive(head(outcome, found), archive))
     expect_hosts(outcome, context, told)
     expect_a_page(outcome, context)
