@@ -209,7 +209,7 @@ async def test_tasks_of_one_engine_keep_the_delay_of_a_host_together(home: Path,
             assert 300 < found[0].seconds <= 1_800
             for task in (first, second):
                 await engine.commands.cancel(task.task_id)
-                ended = await engine.tasks.wait(task.task_id, FAR_S * 1000)
+                ended = await engine.tasks.wait(task.task_id, int(FAR_S * 1_000))
                 assert ended.status == "CANCELLED"
 
 
