@@ -30,7 +30,16 @@ from engine.export.exporter import (
 )
 from engine.export.output import Exported, ExportStopped, new_file
 from engine.export.recordings import ExportedRecording, export_recording, replay_task
-from engine.export.table import About, Row, Table, Tally, about, iso, write_csv_with_bom
+from engine.export.table import (
+    About,
+    Row,
+    Table,
+    Tally,
+    about,
+    iso,
+    rows_message,
+    write_csv_with_bom,
+)
 from engine.kinds.spec import Column
 from engine.ledger import holes
 from engine.ledger.reader import LedgerReader, TaskAliases
@@ -202,7 +211,7 @@ def export_list(
     several = any(view.ledger for view in views)
     columns = (*COLUMNS, LEDGER) if several else COLUMNS
     rows = (row_of(view) | _ledger_cell(view, several=several) for view in views)
-    note = order.words("export.rows", count=len(views))
+    note = order.words(rows_message(len(views)), count=len(views))
     facts = _about_list(order.words("export.kind.tasks"), note)
     listed = _Listed(facts, KEY, columns, rows, len(views))
     return _write_listed(listed, order, place, root, watch, force=force)

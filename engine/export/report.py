@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
-from engine.export.table import EXACT, About, Row, Table, begins_formula, is_number, text_of
+from engine.export.table import (
+    EXACT,
+    About,
+    Row,
+    Table,
+    begins_formula,
+    is_number,
+    rows_message,
+    text_of,
+)
 from engine.model.display import display_lines
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status
@@ -92,7 +101,9 @@ def write_html(out: BinaryIO, table: Table) -> None:
         facts=[(_shown(name), _shown(text)) for name, text in _key_facts(about, texts)],
         names=[_shown(texts.column(column.name)) for column in table.columns],
         rows=_cells(table, texts),
-        written=lambda: texts.message("export.rows").format(count=table.tally.rows),
+        written=lambda: texts.message(rows_message(table.tally.rows)).format(
+            count=table.tally.rows
+        ),
         notes=lambda: map(texts.sentence, table.tally.notes()),
     )
     for piece in pieces:
@@ -151,8 +162,9 @@ class _Texts:
             return text
         if name in _SENTENCES:
             return retold(text)
-        message_id = f"{_WORDS[name]}.{text}" if name in _WORDS else ""
-        return self.message(message_id, self.message(message_id.lower(), text))
+        ids = (f"{group}.{text}" for group in _WORDS.get(name, ()))
+        known = (one for message_id in ids for one in (message_id, message_id.lower()))
+        return self.message(next((one for one in known if one in ENGLISH), ""), text)
 
 
 def _key_facts(about: About, texts: _Texts) -> list[tuple[str, str]]:
@@ -172,7 +184,8 @@ def _key_facts(about: About, texts: _Texts) -> list[tuple[str, str]]:
             named.append((texts.heading(name.removesuffix(_MS)), f"{seconds} s"))
         elif name == "stopped_by":
             ended = f"{traits_of(about.kind).ended_message}.{value}"
-            named.append((texts.heading("ended_by"), texts.message(ended, text_of(value))))
+            word = texts.cell("status", text_of(value))  # as `cancelled`
+            named.append((texts.heading("ended_by"), texts.message(ended, word)))
         elif isinstance(value, str | int | float):
             named.append((texts.heading(name), text_of(value)))
     named.append((texts.heading("task"), about.task_id))
@@ -211,13 +224,13 @@ def _shown(text: str) -> str:
 _MS: Final = "_ms"
 _SPOOL_BYTES: Final = 8_000_000  # kept in memory before the rows wait in a file
 _SENTENCES: Final = frozenset({"error", "error.message"})  # columns with reasons
-_WORDS: Final = {  # the ids of the messages for the words of a column
-    "change": "report.value",
-    "text_differs": "report.value",
-    "orphaned": "report.value",
-    "part": "part",
-    "kind": "kind",
-    "status": "status",
+_WORDS: Final = {  # the first parts of the ids of messages for the words of a column
+    "change": ("report.value",),
+    "text_differs": ("report.value",),
+    "orphaned": ("report.value",),
+    "part": ("part",),
+    "kind": ("kind",),
+    "status": ("status", "report.value"),  # of a task, or of a command
 }
 
 ROWS: Final = 1_048_576  # of one sheet, including the header

@@ -85,6 +85,11 @@ def plain(text: str) -> str:
     return _ILLEGAL.sub("", text)
 
 
+def rows_message(count: int) -> str:
+    """Return the id of the message about a number of rows."""
+    return "export.rows.one" if count == 1 else "export.rows"
+
+
 def text_of(value: Any) -> str:
     """Convert any value to text: None is empty, containers are JSON."""
     if isinstance(value, str):

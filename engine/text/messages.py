@@ -119,6 +119,9 @@ REPORT: Final[dict[str, str]] = {
     "report.value.changed": "changed",
     "report.value.true": "true",
     "report.value.false": "false",
+    "report.value.success": "success",
+    "report.value.error": "error",
+    "report.value.skipped": "skipped",
 }
 
 # Reports about the pages of a crawl: titles, what they list, and their columns.
@@ -383,6 +386,7 @@ DETAILS: Final[dict[str, str]] = {
     "export.partial.live": "Partial: the task was still {status} when this was exported.",
     "export.partial.ended": "Partial: the task ended as {status}; this is what it kept.",
     "export.rows": "{count} rows",
+    "export.rows.one": "1 row",
     "export.kind.tasks": "tasks",
     "export.differences": "Differences",
     "export.differences.note": "Differences of task {after} from task {before}.",

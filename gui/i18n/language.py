@@ -209,7 +209,7 @@ _ACCENTS = str.maketrans("AEIOUaeiouncs", "ÅÉÎÖÛåéîöûñçš")
 
 _WITH_STATUS = frozenset({"export.partial.live", "export.partial.ended"})
 # They match what others write.
-_NO_NOTES = frozenset({"export.rows", "export.differences", "export.kind.tasks"})
+_NO_NOTES = frozenset({"export.rows", "export.rows.one", "export.differences", "export.kind.tasks"})
 
 
 class Texts:

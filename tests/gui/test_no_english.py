@@ -250,7 +250,7 @@ async def test_the_list_of_tasks_is_a_german_report(german: None, tmp_path: Path
         await session.bridge.engine.exports.list_to_file((view,), order, place)
         written = place.read_text()
         assert "<h1>Aufgaben</h1>" in written
-        assert "<p>1 Zeilen</p>" in written
+        assert "<p>1 Zeile</p>" in written
         assert ">tasks<" not in written
 
 

@@ -123,7 +123,7 @@ def test_a_report_is_in_the_language_that_is_named_and_else_in_english(ledger, c
     spoken = {
         "report.field.status": "Zustand",
         "kind.crawl": "Gang",
-        "export.rows": "{count} Z",
+        "export.rows.one": "1 Z",
     }
     messages.use(spoken, point=",", told=lambda text: text.replace("Blocked by", "Verboten durch"))
     try:
@@ -131,10 +131,32 @@ def test_a_report_is_in_the_language_that_is_named_and_else_in_english(ledger, c
         made = streamed(ledger, task_id, "html", language="de")
     finally:
         messages.use({})
-    for text in ('<html lang="en">', "Status", "Crawl", "89.2 s", "1 rows", "Blocked by"):
+    for text in ('<html lang="en">', "Status", "Crawl", "89.2 s", "1 row", "Blocked by"):
         assert text in english, text
     for text in ('<html lang="de">', "Zustand", "Gang", "89,2 s", "1 Z", "Verboten durch"):
         assert text in made, text
+
+
+def test_words_of_commands_and_of_a_cancelled_task_are_in_the_language_of_a_report(
+    ledger, with_result
+) -> None:
+    rows = [{"tool_name": "read", "status": word} for word in ("success", "skipped", "odd")]
+    result = {"summary": {"stopped_by": "cancelled"}, "commands": rows}
+    task_id = with_result("oc_command_list", json.dumps(result).encode())
+    spoken = {
+        "status.cancelled": "Abgebrochen",
+        "report.value.success": "gelungen",
+        "report.value.skipped": "ausgelassen",
+    }
+    messages.use(spoken)
+    try:
+        made = streamed(ledger, task_id, "html", language="de")
+    finally:
+        messages.use({})
+    tree = LexborHTMLParser(made)
+    cells = [cell.text() for cell in tree.css("td")]
+    assert [one for one in ("gelungen", "ausgelassen", "odd") if one not in cells] == []
+    assert "Abgebrochen" in [one.text() for one in tree.css("dd")]
 
 
 def test_fields_of_strangers_keep_their_names_and_hide_no_fact(ledger, with_result) -> None:
