@@ -61,6 +61,10 @@ COMMANDS: Final = {
         "doctor_command:doctor",
         "Look at browser, ledger, locks, limits and versions; a report to copy.",
     ),
+    "import": (
+        "import_command:import_tasks",
+        "Bring tasks that were exported as zip files into this ledger.",
+    ),
     "install-browser": (
         "install_browser_command:install_browser",
         "Download Chromium for this program.",

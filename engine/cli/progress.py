@@ -34,6 +34,7 @@ from engine.text.cli_messages import say
 
 if TYPE_CHECKING:
     from engine.export.exporter import ExportProgress
+    from engine.ledger.task_import import ImportProgress
 
 
 class Progress(Protocol):
@@ -303,7 +304,7 @@ BAR_FROM_S: Final = 0.5  # a bar that goes at once is only a flash
 class ByteBar:
     """Progress bar of the read bytes, on a terminal only."""
 
-    def __init__(self, watch: ExportProgress, *, shown: bool) -> None:
+    def __init__(self, watch: ExportProgress | ImportProgress, *, shown: bool) -> None:
         columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.fields[rows]}"))
         self._bars = Bars(
             *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True

@@ -68,7 +68,7 @@ def discard(folder: Folder, name: str) -> None:
             return
         with folder.enter(name) as inner:
             for inside in inner.names():
-                inner.remove(inside)
+                discard(inner, inside)
         folder.remove_folder(name)
 
 
@@ -80,7 +80,17 @@ ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own screenshots stop at 8 M
 
 
 def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str) -> bool:
-    """Create the folder of a new task with its `files`; False when the id is taken.
+    """Create the folder of a new task with its `files`; False when the id is taken."""
+
+    def fill(folder: Folder) -> None:
+        for name, data in files.items():
+            folder.write_new(name, data)
+
+    return place_folder(root, task_id, fill, temp)
+
+
+def place_folder(root: Folder, task_id: str, fill: Callable[[Folder], None], temp: str) -> bool:
+    """Create a task's folder, with what `fill` writes; False when the id is taken.
 
     It is created under a temp name, which every reader skips, and then renamed: a rename onto an
     existing folder fails just as an exclusive mkdir does, and a crash leaves no half-made task in
@@ -89,8 +99,7 @@ def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str
     root.make_folder(temp)
     try:
         with root.enter(temp) as folder:
-            for name, data in files.items():
-                folder.write_new(name, data)
+            fill(folder)
             folder.sync()
         if root.has(task_id):  # an empty folder would be replaced
             discard(root, temp)
@@ -100,6 +109,9 @@ def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str
         discard(root, temp)
         if root.has(task_id):
             return False
+        raise
+    except BaseException:
+        discard(root, temp)
         raise
     _flush_placed(root, task_id, temp)
     return True
@@ -232,10 +244,15 @@ def _is_plain(name: str) -> bool:
     return _PEER_TEMP.fullmatch(name) is None
 
 
+def is_device(name: str) -> bool:
+    """Return whether Windows takes a file's name for a device."""
+    return _DEVICE.fullmatch(name) is not None
+
+
 def safe_name(name: str) -> str:
     """Convert `name` to a safe file name: no path, no leading dot, no device."""
     stem = _UNSAFE.sub("_", name).strip("._")
-    if not stem or _DEVICE.fullmatch(stem):
+    if not stem or is_device(stem):
         stem = f"file_{stem}"
     if len(stem) <= _NAME_LENGTH:
         return stem

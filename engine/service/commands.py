@@ -14,6 +14,7 @@ from engine.kinds.recording.recording_kind import request_stop
 from engine.ledger import machine
 from engine.ledger.ownership import Owner, owner_of
 from engine.ledger.routing import routed
+from engine.ledger.task_import import Imported, ImportProgress, import_task
 from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
 from engine.model.records import (
     EngineFields,
@@ -165,6 +166,21 @@ class TaskCommands:
         root = self._context.settings.root
         await asyncio.to_thread(discard, root, found, delete=delete, settled=settled)
         self._tasks.nudge(found)
+
+    async def import_task(self, place: Path, watch: ImportProgress | None = None) -> Imported:
+        """Bring the task in an exported zip file into this ledger, unchanged.
+
+        Raises:
+            ImportRefused, ImportExists, ImportStopped: see there; nothing was written.
+            LedgerReadOnly, LedgerWriteFailed, LedgerUnusable: the ledger cannot be written.
+        """
+        watch = watch or ImportProgress()
+        try:
+            made = await asyncio.to_thread(import_task, self._context.ledger, place, watch)
+        finally:
+            watch.stop.set()  # a cancelled import leaves no thread writing
+        self._tasks.nudge(TaskId(made.task_id))
+        return made
 
     @routed()
     async def by_hand(self, run_id: str) -> None:

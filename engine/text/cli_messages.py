@@ -151,6 +151,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "watch.loading": "Reading {loaded} of {total}…",
     "watch.gone": "The ledger folder is gone: {root}",
     "watch.back": "The ledger folder is back: {root}",
+    "import.done": "Task {task_id} from {path} ({size})",
     "export.done": "{rows} rows in {path}",
     "export.done.one": "1 row in {path}",
     "export.done.wacz": "{rows} pages in {path}",
