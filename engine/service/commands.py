@@ -14,7 +14,9 @@ from engine.kinds.recording.recording_kind import request_stop
 from engine.ledger import machine
 from engine.ledger.ownership import Owner, owner_of
 from engine.ledger.routing import routed
-from engine.ledger.task_import import Imported, ImportProgress, import_task
+from engine.ledger.task_import import Imported as Imported
+from engine.ledger.task_import import ImportProgress as ImportProgress
+from engine.ledger.task_import import import_task
 from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
 from engine.model.records import (
     EngineFields,

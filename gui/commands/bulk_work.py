@@ -39,6 +39,7 @@ from gui.style.widgets import LinkButton
 AT_ONCE = 4  # Concurrent tasks, each of which waits for a disk
 QUIET_MS = 400  # Delay in ms before a progress bar appears
 LOOK_MS = 100  # Update interval of the bar in ms
+STEPS = 100  # of the bar, for each task
 
 T = TypeVar("T")
 Act = Callable[[Engine, str], Awaitable[T]]
@@ -64,20 +65,36 @@ class Outcome(Generic[T]):
         return len(self.done) + len(self.refused)
 
 
+class Share(NamedTuple):
+    """What an action tells while it runs: the parts of tasks that are `done`; and its `stop`."""
+
+    done: Callable[[], float]
+    stop: Callable[[], object]
+
+
+_WHOLE = Share(lambda: 0.0, lambda: None)  # of an action that is quick, or cannot be stopped
+
+
 class Work(Generic[T]):
     """A bulk action over many tasks; `stop` starts no further ones."""
 
-    def __init__(self, task_ids: Iterable[str], act: Act[T]) -> None:
+    def __init__(self, task_ids: Iterable[str], act: Act[T], share: Share = _WHOLE) -> None:
         self._ids = tuple(dict.fromkeys(task_ids))
-        self._act = act
+        self._act, self._share = act, share
         self._stopped = False
         self.outcome: Outcome[T] = Outcome()
 
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def progress(self) -> float:
+        """The number of tasks that are done, with the parts of those that run."""
+        return self.outcome.tried + self._share.done()
+
     def stop(self) -> None:
         self._stopped = True
+        self._share.stop()
 
     def unbegun(self) -> Outcome[T]:
         """Return the result of an action that could not start, with all tasks skipped."""
@@ -108,7 +125,7 @@ class WorkBar(QWidget):
         self._said, self._work = said, work
         self._words = plain_label(parent=self)
         self._bar = QProgressBar(self)
-        self._bar.setRange(0, len(work))
+        self._bar.setRange(0, len(work) * STEPS)
         self._bar.setTextVisible(False)
         self.stop = QPushButton(self.tr("Stop here"), self)
         self.stop.setToolTip(self.tr("What is done stays done; the rest is left as it is"))
@@ -135,9 +152,8 @@ class WorkBar(QWidget):
         self.deleteLater()
 
     def show_progress(self) -> None:
-        tried = self._work.outcome.tried
-        words = self._said.format(count(tried), count(len(self._work)))
-        self._bar.setValue(tried)
+        words = self._said.format(count(self._work.outcome.tried), count(len(self._work)))
+        self._bar.setValue(int(self._work.progress * STEPS))
         self._words.show_text(words)
         self._bar.setAccessibleName(words)
 
@@ -158,13 +174,18 @@ class BulkWork(QObject):
         self._runs = 0
 
     def run(
-        self, task_ids: Iterable[str], act: Act[T], then: Callable[[Outcome[T]], object], said: str
+        self,
+        task_ids: Iterable[str],
+        act: Act[T],
+        then: Callable[[Outcome[T]], object],
+        said: str,
+        share: Share = _WHOLE,
     ) -> None:
         """Apply `act` to each task, a few at a time, and pass the result to `then` once.
 
         `said` is a message with {0} for the finished tasks and {1} for all.
         """
-        work = Work(task_ids, act)
+        work = Work(task_ids, act, share)
         bar = WorkBar(said, work)
         self._place.addWidget(bar)
 

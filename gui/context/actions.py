@@ -22,7 +22,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     "file": (
         *("new", "paste", "open_file", "list_mode", ""),
         *("open", "add_root", "folder", ""),
-        *("export_tasks", "export_list", "", "settings", "", "finish_quit", "quit"),
+        *("export_tasks", "export_list", "import_tasks", "", "settings", "", "finish_quit", "quit"),
     ),
     "edit": (
         *("undo", ""),

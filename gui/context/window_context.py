@@ -60,7 +60,8 @@ class Wishes(QObject):
     failed units (or for one page, if its address is not ""), `export` saves its results as a file,
     `task` selects a task. `pop_up` shows a desktop notification, `unread` is the number of unread
     notices. `undo` (what, words, act) offers an undo until it comes without words. `dropped` (mime,
-    otherwise) handles a dropped folder of tasks, and calls `otherwise` for anything else.
+    otherwise) handles a dropped folder of tasks, and calls `otherwise` for anything else. `imports`
+    brings exported tasks from files.
     """
 
     result = Signal(str, object)
@@ -71,6 +72,7 @@ class Wishes(QObject):
     unread = Signal(int)
     undo = Signal(str, str, object)
     dropped = Signal(object, object)
+    imports = Signal(object)
 
 
 @dataclass(frozen=True, slots=True)

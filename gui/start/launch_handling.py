@@ -178,5 +178,8 @@ class StartActions(QObject):
         self._ctx.services.wishes.dropped.emit(mime, lambda: self._start_from(mime))
 
     def _start_from(self, mime: QMimeData) -> None:
-        if self._accepts:
+        files = [url.toLocalFile() for url in mime.urls()]
+        if files and all(file.lower().endswith(".zip") for file in files):
+            self._ctx.services.wishes.imports.emit([Path(file) for file in files])
+        elif self._accepts:
             self._starting.take_drop(mime)

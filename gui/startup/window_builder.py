@@ -22,6 +22,7 @@ from gui.commands.exporting import Exporting
 from gui.commands.force_complete import ForceComplete
 from gui.commands.help_actions import HelpActions
 from gui.commands.hold_starts import HoldStarts
+from gui.commands.importing import Importing
 from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrouble, WatchOnly
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
@@ -290,6 +291,10 @@ def _deleting(_: MainWindow, p: WindowParts) -> None:
     p.column.addWidget(part.bar)
 
 
+def _importing(_: MainWindow, p: WindowParts) -> None:
+    Importing(p.context, p.bulk, p.reports, p.started_task_selector.expect)
+
+
 def _ledger_trouble(window: MainWindow, p: WindowParts) -> None:
     part = LedgerTrouble(p.context, window.choose_folder)
     window.insert_bar(part.bar, after=p.banner)
@@ -383,6 +388,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("cluster_workers", _cluster_workers),
     ("consent_rules", lambda _, p: ConsentRulesActions(p.context)),
     ("exporting", lambda _, p: Exporting(p.context)),
+    ("importing", _importing),
     ("open_result", lambda _, p: Viewing(p.context)),
     ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),
     ("cancel_listed", lambda _, p: CancelListed(p.context, p.requests, p.bulk, p.reports)),
