@@ -20,14 +20,14 @@ FILES = "(*.zip)"
 
 
 class Importing(QObject):
-    """The action `import_tasks`, and dropped files; `select` shows an imported task."""
+    """The action `import_tasks`, and dropped files; `select` shows the last task."""
 
     def __init__(
         self,
         ctx: WindowContext,
         bulk: BulkWork,
         reports: Reports,
-        select: Callable[[str], object],
+        select: Callable[[str, str], object],
     ) -> None:
         super().__init__(ctx.parent)
         self._ctx, self._bulk, self._reports, self._select = ctx, bulk, reports, select
@@ -73,7 +73,7 @@ class Importing(QObject):
 
     def _tell(self, outcome: Outcome[Imported]) -> None:
         if outcome.done:
-            self._select(outcome.done[-1].task_id)
+            self._select(outcome.done[-1].task_id, self.tr("Imported; hidden by the filter."))
         if refused := outcome.refused:
             title = (
                 self.tr("1 file could not be imported")

@@ -569,11 +569,12 @@ class StartedTaskSelector(QObject):
     def __init__(self, table: TaskTable, bar: Banner, clear_filter: Callable[[], object]) -> None:
         super().__init__(bar)
         self._table, self._bar, self._clear_filter = table, bar, clear_filter
-        self._awaited = self._hidden = ""
+        self._awaited = self._hidden = self._title = ""
 
-    def expect(self, task_id: str) -> None:
-        """Select this task once it is listed."""
+    def expect(self, task_id: str, hidden: str = "") -> None:
+        """Select this task once it is listed; `hidden` is the title if the filter hides it."""
         self._awaited = task_id
+        self._title = hidden or self.tr("Started; hidden by the filter.")
         self.look()
 
     def forget(self) -> None:
@@ -590,8 +591,7 @@ class StartedTaskSelector(QObject):
             self._stand_on(task_id)
             return
         self._hidden = task_id
-        title = self.tr("Started; hidden by the filter.")
-        self._bar.tell(title, "", (Choice(self.tr("Show"), self._show),), "accent")
+        self._bar.tell(self._title, "", (Choice(self.tr("Show"), self._show),), "accent")
 
     def _show(self) -> None:
         self._bar.setVisible(False)

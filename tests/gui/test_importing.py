@@ -48,6 +48,18 @@ async def test_dropped_zip_files_are_imported_and_the_last_one_is_selected(
         await until(lambda: window.reports.bar.title == "2 tasks imported")
 
 
+async def test_an_imported_task_that_the_filter_hides_is_said_to_be_imported(
+    home: Path, tmp_path: Path
+) -> None:
+    zipped = await asyncio.to_thread(exported, tmp_path, 1)
+    async with opened(home) as session:
+        window = session.window
+        window.filter_bar.set_text("status:failed")
+        assert drop(window, copied(files=tuple(zipped)))
+        bar = window.started_task_selector._bar
+        await until(lambda: bar.title == "Imported; hidden by the filter.")
+
+
 async def test_a_file_that_cannot_be_imported_is_named_with_its_reason(
     home: Path, tmp_path: Path
 ) -> None:
