@@ -61,6 +61,8 @@ def left_by_a_death(ledger: Ledger, task_id: str, nonce: str) -> list[Path]:
     new = ledger.root / f".new.{nonce}.8.tmp"
     new.mkdir()
     (new / "meta.json").write_bytes(b"{")
+    (new / "artifacts").mkdir()  # of an import
+    (new / "artifacts" / "page-1.png").write_bytes(b"")
     files = [*temp_files(artifacts.parent, nonce, 2), *temp_files(artifacts, nonce, 1)]
     return [new, *files, ledger.root / RUNNERS / nonce]
 
