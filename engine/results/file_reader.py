@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -25,6 +25,7 @@ from engine.model.blocked_places import Refusals, refusal
 from engine.model.errors import TaskUnreadable
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ARTIFACTS_NAME
+from engine.results.bundle_parts import text_file
 from engine.results.json_tree import (
     BLOCK,
     Broken,
@@ -175,6 +176,16 @@ class TaskFileReader:
         return await _stopping(lambda stop: whole_unit(self._reader(), task_id, unit, stop))
 
     @routed()
+    async def unit_text(self, task_id: str, unit: Unit) -> str:
+        """Read the text of one unit by which runs are compared."""
+
+        def work(stop: threading.Event) -> str:
+            reader = self._reader()
+            return text_of_unit(reader, task_id, whole_unit(reader, task_id, unit, stop))
+
+        return await _stopping(work)
+
+    @routed()
     async def result(
         self, task_id: str, cursor: str, most: int, most_bytes: int
     ) -> ResultPart | None:
@@ -225,11 +236,11 @@ class TaskFileReader:
         """
         if one.units is None:
             return ()
-        rows = [
-            await self.unit(task_id, unit)
+        texts = [
+            await self.unit_text(task_id, unit)
             for task_id, unit in zip((before, after), one.units, strict=True)
         ]
-        return await asyncio.to_thread(changed_lines, *map(text_of_unit, rows))
+        return await asyncio.to_thread(changed_lines, *texts)
 
     @routed()
     async def audit(self, task_id: str, on_progress: OnProgress = lambda *_: None) -> Audit:
@@ -256,6 +267,15 @@ class TaskFileReader:
         return await asyncio.to_thread(
             lambda: read_part(self._reader(), task_id, name, start, most)
         )
+
+    @routed()
+    async def document(self, task_id: str, row: Mapping[str, Any], most: int) -> str | None:
+        """Read the text in the file of an evidence part; None for a unit without such a file."""
+        name = text_file(row)
+        if not name:
+            return None
+        found = await asyncio.to_thread(lambda: read_part(self._reader(), task_id, name, 0, most))
+        return found.data.decode("utf-8", "replace")
 
     @routed()
     async def find(

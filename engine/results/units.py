@@ -26,6 +26,7 @@ from engine.model.display import ELLIPSIS, display
 from engine.model.errors import TaskUnreadable
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord
 from engine.results.action_words import action_words
+from engine.results.bundle_parts import compared_text, part_file
 from engine.results.findings import Findings
 from engine.text.messages import say
 
@@ -327,6 +328,8 @@ def _shot(row: Mapping[str, Any]) -> str:
     given = next((part["screenshot"] for part in named if part.get("screenshot")), None)
     if given is None and isinstance(parts[-1], Mapping):
         given = parts[-1].get("path")
+    if given is None and row.get("part") == "screenshot":
+        given = part_file(row)
     return given.rpartition("/")[2] if isinstance(given, str) else ""
 
 
@@ -595,8 +598,11 @@ def changed_lines(before: str, after: str) -> tuple[str, ...]:
     return tuple(line if not line.startswith("@@") else "@@" for line in islice(found, COMPARED))
 
 
-def text_of_unit(row: Mapping[str, Any] | None) -> str:
+def text_of_unit(reader: LedgerReader, task_id: str, row: Mapping[str, Any] | None) -> str:
     """Return the text of a unit by which runs are compared; structured content as JSON."""
+    found = compared_text(reader, task_id, row or {})
+    if found is not None:
+        return found
     content = (row or {}).get("content", (row or {}).get("result", ""))
     if isinstance(content, str):
         return content
@@ -617,8 +623,11 @@ def _facts(
             continue
         seen.add(unit.name)
         answer = str(unit.code) if unit.code is not None else unit.reason or unit.state
-        text = str(row.get("content", row.get("result", ""))).encode("utf-8", "replace")
-        facts = (answer, unit.title, hashlib.blake2b(text, digest_size=8).digest())
+        text = compared_text(*run, row)
+        if text is None:
+            text = str(row.get("content", row.get("result", "")))
+        encoded = text.encode("utf-8", "replace")
+        facts = (answer, unit.title, hashlib.blake2b(encoded, digest_size=8).digest())
         yield unit.name, (facts, Unit(number, unit.state, unit.name, at=at))
 
 

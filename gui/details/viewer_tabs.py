@@ -10,6 +10,7 @@ import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -260,6 +261,7 @@ def _titled(text: str, pane: QWidget) -> QWidget:
 
 
 MOST = 300_000  # characters; an export is not limited
+MOST_BYTES = 4 * MOST
 _WRAP = 4_000  # characters of one line; Qt needs seconds to lay out a longer one
 _TEXTS = ("html", "content", "text")
 
@@ -278,7 +280,7 @@ class Source(ViewerTab):
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
         if unit is None:
             self.leave()
-            self._title.show_text(self.tr("Choose a page among the pages first."))
+            self._title.show_text(self.tr("Choose a row in the first tab."))
             self.text.clear()
             return
         if self._shown == (view.task_id, unit.number):
@@ -307,8 +309,11 @@ class Source(ViewerTab):
 
 
 async def _text(engine: Engine, task_id: str, unit: Unit) -> str:
-    row = await engine.reading.unit(task_id, unit)
-    return await asyncio.to_thread(source_text, row or {})
+    row = await engine.reading.unit(task_id, unit) or {}
+    with suppress(EngineError, OSError):  # without its file, the record is all there is
+        document = await engine.reading.document(task_id, row, MOST_BYTES)
+        row = row if document is None else {"text": document}
+    return await asyncio.to_thread(source_text, row)
 
 
 def source_text(row: Mapping[str, Any]) -> str:

@@ -195,6 +195,61 @@ async def test_the_preview_shows_the_picture_of_the_chosen_page(home: Path) -> N
         await settled(lambda: viewer.preview.now.view._image.width() == 50)
 
 
+def put_bundle(home: Path, number: int, dom: str, began_ms: int) -> None:
+    """An evidence bundle with a document, its requests and a picture."""
+    folder = put_task(home, number, kind="oc_evidence_bundle")
+    put_picture(folder, "screenshot.png", 50, 30)
+    request = {"url": "http://site.test/", "method": "GET", "status": 200, "started_ms": began_ms}
+    texts = {"dom.html": dom, "network.json": json.dumps({"entries": [request]})}
+    for name, text in texts.items():
+        (folder / "artifacts" / name).write_text(text)
+    files = {"dom": "dom.html", "network": "network.json", "screenshot": "screenshot.png"}
+    parts: list[dict[str, Any]] = [
+        {"part": part, "file": f"artifacts/{name}", "bytes": 9, "sha256": "00"}
+        for part, name in files.items()
+    ]
+    put_pages(folder, *parts, result=False)
+    (folder / "result.json").write_text(json.dumps({"bundle_id": "b", "parts": parts}))
+
+
+async def test_the_parts_of_an_evidence_bundle_are_shown_as_they_were_taken(home: Path) -> None:
+    put_bundle(home, 1, "<p>what stood there</p>", 7)
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.pages.table.selectRow(0)
+        viewer.show_tab(viewer.source)
+        await settled(lambda: viewer.source.text.toPlainText() == "<p>what stood there</p>")
+        viewer.pages.table.selectRow(1)
+        await settled(lambda: "started_ms" in viewer.source.text.toPlainText())
+        viewer.pages.table.selectRow(2)
+        viewer.show_tab(viewer.preview)
+        await settled(lambda: viewer.preview.now.view._image.width() == 50)
+
+
+async def test_a_part_whose_file_is_gone_is_told_by_its_record(home: Path) -> None:
+    put_bundle(home, 1, "<p>gone</p>", 7)
+    (home / "tasks" / f"{1:016x}" / "artifacts" / "dom.html").unlink()
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.pages.table.selectRow(0)
+        viewer.show_tab(viewer.source)
+        await settled(lambda: "sha256" in viewer.source.text.toPlainText())
+
+
+async def test_two_evidence_bundles_differ_by_what_their_files_hold(home: Path) -> None:
+    put_bundle(home, 1, "<p>new</p>\n", 7)
+    put_bundle(home, 2, "<p>old</p>\n", 3)  # the same requests at another time
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        diff = viewer.diff
+        await settled(lambda: diff.model.rowCount() == 1)
+        assert diff.model.index(0, 1).data() == "dom"
+        diff.table.selectRow(0)
+        await settled(diff.lines.isVisible)
+        assert diff.lines.toPlainText().splitlines() == ["@@", "-<p>old</p>", "+<p>new</p>"]
+
+
 async def test_two_runs_of_a_target_are_compared(home: Path) -> None:
     put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"), page(3))
     put_pages(put_task(home, 2), page(0), page(1), page(2))

@@ -39,7 +39,7 @@ BY_OTHER_WAYS = {
         ("save_events", "recording_to_file"), "looks at the place first; a routed part follows"
     ),
     **dict.fromkeys(("differences", "open"), "of two ledgers, or no coroutine"),
-    "text_difference": "asks `unit` of each ledger",
+    "text_difference": "asks `unit_text` of each ledger",
     "inner": "for its own methods",
 }
 PARTS = (TaskQueries, TaskCommands, TaskRequests, ContractService, TaskFileReader, Past, Exports)
