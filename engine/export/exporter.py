@@ -335,6 +335,7 @@ class _Export:
             if (now_s := time.monotonic()) - reported_s > PROGRESS_S:
                 reported_s = now_s
                 self._watch.on_progress(tally.rows, findings.done, findings.size)
+        tally.lines_lost = findings.lost
         self._watch.on_progress(tally.rows, findings.size, findings.size)
 
     def _known_fields(self) -> frozenset[str]:

@@ -161,6 +161,7 @@ class Tally:
     """Counts while a format writes, so that omissions are reported."""
 
     rows: int = 0
+    lines_lost: int = 0
     cells_cut: int = 0
     sheets: int = 0
     fields_left: set[str] = field(default_factory=set)
@@ -169,6 +170,9 @@ class Tally:
     def notes(self) -> list[str]:
         """List in sentences what this file omits."""
         notes = list(self.remarks)
+        if self.lines_lost:
+            message = "export.lost.one" if self.lines_lost == 1 else "export.lost"
+            notes.append(ENGLISH[message].format(count=self.lines_lost))
         if self.cells_cut:
             message = "export.cut.one" if self.cells_cut == 1 else "export.cut"
             notes.append(ENGLISH[message].format(count=self.cells_cut))

@@ -148,17 +148,26 @@ def _split(fd: int, at: int, cap: int, whole: bool) -> Iterator[tuple[bytes | No
         yield (None if dropped else bytes(kept)), at + dropped + len(kept)
 
 
-def page_lines(folder: Folder, name: str, offset: int) -> Iterator[bytes]:
+OnLost = Callable[[], None]  # called for each line that is skipped as invalid
+
+
+def page_lines(
+    folder: Folder, name: str, offset: int, on_lost: OnLost = lambda: None
+) -> Iterator[bytes]:
     """Yield the bytes of each valid page; invalid lines are skipped."""
-    for found, _ in placed_pages(folder, name, offset):
+    for found, _ in placed_pages(folder, name, offset, on_lost):
         yield found
 
 
-def placed_pages(folder: Folder, name: str, offset: int) -> Iterator[tuple[bytes, int]]:
+def placed_pages(
+    folder: Folder, name: str, offset: int, on_lost: OnLost = lambda: None
+) -> Iterator[tuple[bytes, int]]:
     """Yield as `page_lines`, each with the byte behind its line, at which to continue."""
     for found, behind in lines(folder, name, offset, cap=PAGE_CAP):
         if found and _is_object(found):
             yield found, behind
+        elif found is None or found.strip():
+            on_lost()
 
 
 def ranges(

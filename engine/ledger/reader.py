@@ -356,15 +356,19 @@ class LedgerReader:
         for line in self.raw_pages(task_id):
             yield journal.page(line)
 
-    def raw_pages(self, task_id: str, offset: int = 0) -> Iterator[bytes]:
+    def raw_pages(
+        self, task_id: str, offset: int = 0, on_lost: journal.OnLost = lambda: None
+    ) -> Iterator[bytes]:
         """Yield the units as JSON objects in bytes, for `assemble`."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
-            yield from journal.page_lines(folder, PAGES_NAME, offset)
+            yield from journal.page_lines(folder, PAGES_NAME, offset, on_lost)
 
-    def placed_pages(self, task_id: str, offset: int = 0) -> Iterator[tuple[bytes, int]]:
+    def placed_pages(
+        self, task_id: str, offset: int = 0, on_lost: journal.OnLost = lambda: None
+    ) -> Iterator[tuple[bytes, int]]:
         """Yield as `raw_pages`, each with the byte at which the next one begins."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
-            yield from journal.placed_pages(folder, PAGES_NAME, offset)
+            yield from journal.placed_pages(folder, PAGES_NAME, offset, on_lost)
 
     def files(self, task_id: str) -> tuple[tuple[str, int, float], ...]:
         """List every file of the task (name, bytes, mtime in ms), those in `artifacts/` last."""

@@ -29,7 +29,7 @@ class Findings:
     """Units of one task as rows, with the reading progress.
 
     `place` is their source file, empty while the task has none; `size` is its size in bytes and
-    `done` the bytes that `rows` has read.
+    `done` the bytes that `rows` has read; `lost` counts the lines that it could not read.
     """
 
     def __init__(self, ledger: LedgerReader, task_id: str, kind: str) -> None:
@@ -40,6 +40,7 @@ class Findings:
         self.place = self._source(kind)
         self.size = ledger.file_size(task_id, self.place) if self.place else 0
         self.done = 0
+        self.lost = 0
 
     def _source(self, kind: str) -> str:
         if next(self._ledger.raw_pages(self._task_id), None) is not None:
@@ -50,7 +51,7 @@ class Findings:
 
     def rows(self) -> Iterator[Row]:
         """Yield each unit, safe to show. Raises TaskUnreadable; Damaged for a broken result."""
-        self.done = 0
+        self.done = self.lost = 0
         match self.place:
             case name if name == PAGES_NAME:
                 return self._pages()
@@ -77,9 +78,12 @@ class Findings:
         return without_surrogates(found)  # type: ignore[no-any-return]
 
     def _pages(self) -> Iterator[Row]:
-        for line in self._ledger.raw_pages(self._task_id):
+        for line in self._ledger.raw_pages(self._task_id, on_lost=self._lose):
             self.done += len(line) + 1
             yield journal.page(line)
+
+    def _lose(self) -> None:
+        self.lost += 1
 
     def _result(self) -> Iterator[Row]:
         with self._ledger.open_result(self._task_id) as file:

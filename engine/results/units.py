@@ -354,7 +354,7 @@ class UnitPart(msgspec.Struct, frozen=True):
     """Part of the units, in order.
 
     `done` of `size` bytes are read; `resume` is the offset of future units (-1: there will be
-    none).
+    none). `lost` lines between these units could not be read.
     """
 
     units: tuple[Unit, ...]
@@ -362,6 +362,7 @@ class UnitPart(msgspec.Struct, frozen=True):
     size: int = 0
     resume: int = -1
     last: bool = False
+    lost: int = 0
 
 
 class UnitReader:
@@ -377,7 +378,7 @@ class UnitReader:
         self._findings = Findings(reader, task_id, kind)
         self._in_lines = self._findings.place == PAGES_NAME
         self._more = isinstance(entry, TaskRecord) and entry.is_live
-        self._number, self._at = number, since
+        self._number, self._at, self._lost = number, since, 0
         self._rows = self._placed(since) if self._in_lines or since == 0 else iter(())
 
     def part(self) -> UnitPart:
@@ -393,7 +394,8 @@ class UnitReader:
             self._number += 1
         done = self._at if self._in_lines else self._findings.done
         resume = self._at if self._more and (self._in_lines or not self._findings.place) else -1
-        return UnitPart(tuple(units), done, self._findings.size, resume, last)
+        lost, self._lost = self._lost, 0
+        return UnitPart(tuple(units), done, self._findings.size, resume, last, lost)
 
     @property
     def place(self) -> int:
@@ -417,9 +419,12 @@ class UnitReader:
         if not self._in_lines:
             yield from ((row, -1) for row in self._findings.rows())
             return
-        for line, behind in self._reader.placed_pages(self._task_id, since):
+        for line, behind in self._reader.placed_pages(self._task_id, since, self._lose):
             self._at = behind
             yield journal.page(line), behind - len(line) - 1
+
+    def _lose(self) -> None:
+        self._lost += 1
 
 
 def whole_unit(

@@ -394,6 +394,8 @@ DETAILS: Final[dict[str, str]] = {
     "export.differences.not_all": (
         "The later task did not load all pages: a removed one may still exist."
     ),
+    "export.lost.one": "1 damaged line could not be read; its item is missing.",
+    "export.lost": "{count} damaged lines could not be read; their items are missing.",
     "export.cut.one": "1 cell was longer than a cell may be and ends in …",
     "export.cut": "{count} cells were longer than a cell may be and end in …",
     "export.sheets": "The rows go on over {count} sheets: one holds 1,048,576 at most.",

@@ -294,6 +294,7 @@ class UnitList(QWidget):
         self._resume = 0
         self._reading = self._live = False
         self._problem = ""
+        self._lost = 0  # lines that could not be read
         self.more: Callable[[str, int], AsyncIterator[Sequence[Unit]]] | None = None
         self.model = UnitModel(columns, self)
         widths = [width_of(one) for one in columns]
@@ -375,6 +376,7 @@ class UnitList(QWidget):
         if view.task_id != self._task_id:
             self.leave()
             self._task_id, self._resume, self._problem = view.task_id, 0, ""
+            self._lost = 0
             self.model.clear()
             self.chips.clear()
             self.search.clear()
@@ -430,6 +432,7 @@ class UnitList(QWidget):
         self.counted.emit()
 
     def _add(self, part: UnitPart) -> None:
+        self._lost += part.lost
         if part.units:
             self.model.add(part.units)
         elif not self.model.total:
@@ -467,26 +470,30 @@ class UnitList(QWidget):
         self.show_columns()
         self.table.favour_last(self.model.has_reasons)
         self.table.fit_to(self.model.longest)
-        shown, total = self.model.rowCount(), self.model.total
-        if self._problem:
-            text = self._problem
-        elif self._reading and not total:
-            text = self.tr("Reading…")
-        elif self._reading:
-            text = self.tr("Reading… {0}").format(count(total))
-        elif not total:
-            text = self.tr("Nothing here yet.") if self._live else self.tr("There is nothing here.")
-        elif self.model.beyond:
-            text = self.tr("The first {0} of {1}; an export has them all").format(
-                count(KEPT), count(total + self.model.beyond)
-            )
-        elif shown == total:
-            text = count(total)
-        else:
-            text = self.tr("{0} of {1}").format(count(shown), count(total))
+        text, total = self._state_text(), self.model.total
+        if self._lost:
+            text = self.tr("{0} · damaged lines: {1}").format(text, count(self._lost))
         self._nothing.tell("" if total else text)
         self._state.show_text(text if total else "")
         self._state.setToolTip("")
+
+    def _state_text(self) -> str:
+        shown, total = self.model.rowCount(), self.model.total
+        if self._problem:
+            return self._problem
+        if self._reading and not total:
+            return self.tr("Reading…")
+        if self._reading:
+            return self.tr("Reading… {0}").format(count(total))
+        if not total:
+            return self.tr("Nothing here yet.") if self._live else self.tr("There is nothing here.")
+        if self.model.beyond:
+            return self.tr("The first {0} of {1}; an export has them all").format(
+                count(KEPT), count(total + self.model.beyond)
+            )
+        if shown == total:
+            return count(total)
+        return self.tr("{0} of {1}").format(count(shown), count(total))
 
     def _activate(self, index: QModelIndex) -> None:
         self.activated.emit(self.model.unit_at(index.row()))

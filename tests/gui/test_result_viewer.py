@@ -52,6 +52,19 @@ async def test_pages_are_filtered_by_status(home: Path) -> None:
         assert [model.unit_at(row).code for row in range(model.rowCount())] == [404]
 
 
+async def test_lines_that_cannot_be_read_are_told_beside_the_number_of_pages(home: Path) -> None:
+    folder = put_task(home, 1)
+    put_pages(folder, page(0), page(1), page(2))
+    lines = (folder / "pages.jsonl").read_text().splitlines()
+    (folder / "pages.jsonl").write_text("\n".join([lines[0], lines[1][:20], "[]", lines[2], ""]))
+    put_pages(put_task(home, 2), page(0))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        await settled(lambda: viewer.pages._state.text() == "2 · damaged lines: 2")
+        viewer.on.click()
+        await settled(lambda: viewer.pages._state.text() == "1")
+
+
 async def test_a_crawl_of_openchrome_opens_in_the_viewer(home: Path) -> None:
     """Its result.json holds the pages inside a string."""
     stored = {"url": "http://site.test/a", "title": 'A "b"', "content": "# A", "depth": 1}

@@ -52,6 +52,19 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(ledger, crawled,
     assert place.read_text().startswith("url,")
 
 
+@pytest.mark.parametrize(("damaged", "said"), [(1, "1 damaged line"), (2, "2 damaged lines")])
+def test_an_export_says_how_many_damaged_lines_it_could_not_read(
+    ledger, crawled, tmp_path, damaged, said
+) -> None:
+    task_id = crawled(page(1), page(2), page(3), page(4))
+    place = ledger.root / task_id / "pages.jsonl"
+    whole = place.read_bytes().splitlines(keepends=True)
+    place.write_bytes(b'{"url": "http://si\n' * damaged + b"".join(whole[damaged:]))
+    made = exported(ledger, task_id, tmp_path / "a.csv")
+    assert made.rows == 4 - damaged
+    assert [note for note in made.notes if note.startswith(said)]
+
+
 @pytest.mark.parametrize("links", [True, False])
 def test_a_concurrent_file_is_kept(ledger, crawled, tmp_path, monkeypatch, links) -> None:
     """Also on a file system without hard links, where the place is taken another way."""
