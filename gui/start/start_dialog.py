@@ -82,8 +82,9 @@ class StartFooter(QWidget):
         return self._told.text()
 
     def tell(self, text: str) -> None:
-        """Show a line of text next to the buttons."""
+        """Show a line of text above the buttons, or nothing."""
         self._told.show_text(text)
+        self._told.setVisible(bool(text))
 
     @property
     def place(self) -> str:
@@ -177,20 +178,22 @@ class StartFooter(QWidget):
         self.start.setDefault(True)
         for button in (self.repeat, self.another, self.cancel):
             button.setAutoDefault(False)
-        row = arrange(QHBoxLayout(), self.star, self._title, (self._told, 1), spacing=8)
+        row = arrange(QHBoxLayout(), self.star, self._title, spacing=8)
+        row.addStretch(1)
         for button in (self.repeat, self.another, self.start, self.cancel):
             button.setMinimumSize(BUTTON)
             row.addWidget(button)
         column = arrange(QVBoxLayout(self), margins=0, spacing=6)
         self._place.hide()
         self.reason.hide()
-        for part in (self.progress, self._place, self.reason):
+        self._told.hide()
+        # The text has a line of its own: beside the buttons it had no width with large letters.
+        for part in (self.progress, self._place, self.reason, self._told):
             column.addWidget(part)
         column.addLayout(row)
 
     def _ask_title(self, wanted: bool) -> None:
         self._title.setVisible(wanted)
-        self._told.setVisible(not wanted)
         if wanted:
             self._title.setFocus()
 

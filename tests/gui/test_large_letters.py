@@ -228,6 +228,24 @@ async def test_the_cards_of_the_kinds_have_room_for_their_names(
         dialog.reject()
 
 
+async def test_what_the_start_dialog_tells_of_its_request_has_room_for_its_words(
+    tmp_path: Path,
+) -> None:
+    async with with_letters(tmp_path, 150) as session:
+        session.window.acts["new"].trigger()
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        await until(dialog.isVisible)
+        footer = dialog.footer
+        footer.tell("About 20 pages, as in 3 tasks of this host before: 12 s")
+        (told,) = (one for one in footer.findChildren(QLabel) if one.text() == footer.told)
+        await until(lambda: told.width() >= footer.width() // 2, SOON_S)
+        assert told.heightForWidth(told.width()) <= 2 * QFontMetrics(told.font()).lineSpacing()
+        footer.tell("")
+        assert not told.isVisible()
+        dialog.reject()
+
+
 async def test_the_list_of_pages_of_the_settings_follows_the_letters(tmp_path: Path) -> None:
     async with with_letters(tmp_path, 100) as session:
         session.window.acts["settings"].trigger()
