@@ -58,6 +58,7 @@ def _about(found: Audit) -> dict[str, Any]:
         "pages": found.pages,
         "without_links": found.without_links,
         "without_facts": found.without_facts,
+        "lost_lines": found.lost,
         "is_limited": found.is_limited,
     }
 

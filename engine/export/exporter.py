@@ -274,6 +274,7 @@ class _Export:
             found = audit(ledger, self._order.task_id, self._watch.stop, tell)
         except AuditStopped as stopped:
             raise ExportStopped(rows=0) from stopped
+        self._tally.lines_lost = found.lost
         if found.is_limited:
             self._tally.remarks.append(ENGLISH["audit.limited"])
         return found.report(name)

@@ -169,8 +169,8 @@ class Audit(msgspec.Struct, frozen=True):
     """All reports of one crawl.
 
     `pages` were read, of which `without_links` have no stored links and `without_facts` no facts,
-    as older crawls: reports on these lack them. `has_ended` tells that the crawl has ended
-    COMPLETED, `is_limited` that a limit left pages out.
+    as older crawls: reports on these lack them; `lost` lines could not be read. `has_ended` tells
+    that the crawl has ended COMPLETED, `is_limited` that a limit left pages out.
     """
 
     task_id: str
@@ -178,6 +178,7 @@ class Audit(msgspec.Struct, frozen=True):
     pages: int
     without_links: int
     without_facts: int
+    lost: int
     has_ended: bool
     is_limited: bool
     reports: list[Report]
@@ -196,6 +197,8 @@ class Audit(msgspec.Struct, frozen=True):
             yield "audit.without_links", self.without_links
         if self.without_facts and name in ("", "descriptions"):
             yield "audit.without_facts", self.without_facts
+        if self.lost:
+            yield "audit.lost", self.lost
 
 
 OnProgress = Callable[[int, int], None]  # bytes read of both passes, and bytes in total
@@ -246,6 +249,7 @@ def audit(
         reason = f"{findings.place}: {error}"
         raise TaskUnreadable(task_id=task_id, reason=reason, path=findings.place) from error
     on_progress(2 * findings.size, 2 * findings.size)
+    site.lost = findings.lost
     return _audit(task_id, record, site, findings.head().get("summary"))
 
 
@@ -289,6 +293,7 @@ def _audit(task_id: str, record: TaskRecord, site: _Site, summary: object) -> Au
         without_facts=sum(
             html and not facts for html, facts in zip(site.is_page, site.has_facts, strict=True)
         ),
+        lost=site.lost,
         has_ended=record.status == Status.COMPLETED,
         is_limited=counts.get("stopped_by") in LIMITS or any(map(counts.get, _CUT_COUNTS)),
         reports=reports,
@@ -315,6 +320,7 @@ class _Site:
         self.sent: list[int | None] = []
         self.chains: dict[int, tuple[int | None, int]] = {}  # first status, hops
         self.without_links = 0
+        self.lost = 0  # lines that could not be read
         self._number_of: dict[str, int] = {}  # by the key of an address
         self._landed: dict[str, int] = {}
         self._linked = Counter[int]()  # pages that link to a page, by whichever address

@@ -178,6 +178,7 @@ AUDIT: Final[dict[str, str]] = {
     "audit.without_links": "Pages without stored links (keep_links: false): {count}."
     " What they link to is not known.",
     "audit.without_facts": "Pages of an older crawl, which stored no descriptions: {count}.",
+    "audit.lost": "Damaged lines that could not be read: {count}. Their pages are missing here.",
     "audit.beyond": "The first {shown} of {count} rows.",
     "audit.none": "Nothing to report.",
 }

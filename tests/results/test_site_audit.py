@@ -226,6 +226,17 @@ def test_orphans_are_the_given_addresses_that_no_page_links_to(ledger, crawled) 
     assert (rows(found, "orphans"), found.report("orphans").applies) == ([], False)
 
 
+def test_an_audit_tells_how_many_damaged_lines_it_could_not_read(ledger, crawled) -> None:
+    task_id = crawled(page("/"), page("/1"), page("/2"))
+    place = ledger.root / task_id / "pages.jsonl"
+    lines = place.read_bytes().splitlines(keepends=True)
+    place.write_bytes(b"".join([lines[0], lines[1][:30] + b"\n", b"[]\n", lines[2]]))
+    found = audited(ledger, task_id)
+    assert (found.pages, found.lost) == (2, 2)
+    assert ("audit.lost", 2) in found.lacks("titles")
+    assert not list(audited(ledger, crawled(page("/"))).lacks())
+
+
 def test_an_audit_tells_what_it_lacks(ledger, crawled) -> None:
     old = plain_page(1, title="Old", final_url=f"{SITE}/1")  # of a version without facts and links
     found = audited(ledger, crawled(page("/"), old, status=Status.FAILED))
