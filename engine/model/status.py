@@ -17,6 +17,7 @@ RATE_WINDOW_S = 30.0
 ETA_MIN_UNITS = 5
 ETA_MIN_MS = 10_000
 STALL_MIN_MS = 30_000
+_CLOCKS_DIFFER_MS = 1_000  # more than what is corrected all the time
 STALL_UNITS = 5
 _KEPT_UNITS = 15
 ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
@@ -190,6 +191,18 @@ def worked_until(record: TaskRecord) -> float | None:
     """Return the end of an ended task; of an orphan its last event, since no one saw it die."""
     sign = moment(record.last_activity_at) if is_orphan(record) else None
     return moment(record.ended_at) if sign is None else sign
+
+
+def worked_ms(record: TaskRecord) -> float | None:
+    """Return how long an ended task worked; None without its times.
+
+    Of a task that ended more than a second before its start a clock was set back meanwhile, so
+    that nobody knows.
+    """
+    started, until = moment(record.started_at), worked_until(record)
+    if started is None or until is None or until < started - _CLOCKS_DIFFER_MS:
+        return None
+    return max(0.0, until - started)
 
 
 def updated_at(view: TaskView) -> float | None:

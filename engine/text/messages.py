@@ -336,6 +336,7 @@ DETAILS: Final[dict[str, str]] = {
     "time.with_ago": "{at} ({ago} ago)",
     "time.ahead": "{at} ({span} ahead of this clock)",
     "age.ahead": "in {span}",
+    "took.unknown": "an unknown time",
     "took.under": "under 1 ms",
     "time.took": "{at}, after {took}",
     "time.found_dead": "{at}, last heard of after {took}",

@@ -36,7 +36,7 @@ from engine.model.status import (
     moment,
     standing,
     updated_at,
-    worked_until,
+    worked_ms,
 )
 from engine.text.messages import ENGLISH
 from engine.text.messages import count as count
@@ -549,10 +549,10 @@ def _why_undriven(view: TaskView, record: TaskRecord, now_ms: float) -> str:
 
 
 def _why_ended(view: TaskView, record: TaskRecord, state: Standing, *, with_error: bool) -> str:
-    started, ended = moment(record.started_at), worked_until(record)
+    started, worked = moment(record.started_at), worked_ms(record)
     if state is Standing.CANCELLED and started is None:
         return say("why.cancelled.early")
-    lasted = took(ended - started) if started is not None and ended is not None else NONE
+    lasted = say("took.unknown") if worked is None else took(worked)
     if state is Standing.COMPLETED and record.engine and record.engine.forced_at is not None:
         return _why_forced(record.kind, view.units, lasted)
     if state is Standing.COMPLETED and view.units is not None and view.units.failed > 0:

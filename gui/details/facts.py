@@ -15,7 +15,7 @@ from engine.model.display import display, display_lines, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.model.status import STALL_MIN_MS, Reason, moment, updated_at, worked_until
+from engine.model.status import STALL_MIN_MS, Reason, moment, updated_at, worked_ms, worked_until
 from engine.query.attention_reasons import reasons
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
@@ -237,10 +237,9 @@ def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     yield Fact("started", _with_ago(started, now_ms))
     if ended is not None:
         at = words.clock(ended, now_ms)
-        until = worked_until(record)
-        lasted = None if started is None or until is None else words.took(until - started)
-        said = "time.took" if until == ended else "time.found_dead"
-        yield Fact("ended", at if lasted is None else say(said, at=at, took=lasted))
+        worked = worked_ms(record)
+        said = "time.took" if worked_until(record) == ended else "time.found_dead"
+        yield Fact("ended", at if worked is None else say(said, at=at, took=words.took(worked)))
     elif record.is_live:
         yield Fact("updated", _with_ago(updated_at(view), now_ms))
 

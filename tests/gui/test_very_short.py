@@ -43,6 +43,10 @@ def test_a_task_that_ended_in_the_same_millisecond_did_not_take_nothing() -> Non
     assert why(view, NOW) == "Finished after under 1 ms."
 
 
+def test_the_end_of_a_task_whose_clock_was_set_back_names_no_duration() -> None:
+    assert "after" not in ended(ended_at=NOW - 600_000)
+
+
 def test_the_end_of_an_orphan_is_told_apart_from_its_last_sign_of_life() -> None:
     begun = NOW - 60_000 + 1
     dead = {"ended_at": NOW, "error": ("its process is gone", "orphaned")}

@@ -129,7 +129,15 @@ def test_a_task_that_failed_while_it_waited_says_that_it_never_started() -> None
     assert words.why(view, NOW) == "Failed before it started: its process is gone"
     assert words.why(view, NOW, with_error=False) == "Failed before it started."
     unknown = a_view("FAILED", started_at=None, ended_at=NOW, error=error)
-    assert words.why(unknown, NOW) == "Failed after –: its process is gone"
+    assert words.why(unknown, NOW) == "Failed after an unknown time: its process is gone"
+
+
+def test_a_task_that_ended_before_its_start_is_not_said_to_have_taken_no_time() -> None:
+    began = NOW - 5000
+    back = a_view("COMPLETED", started_at=began, ended_at=began - 60_000)  # a clock was set back
+    assert words.why(back, NOW) == "Finished after an unknown time."
+    corrected = a_view("COMPLETED", started_at=began, ended_at=began - 3)
+    assert words.why(corrected, NOW) == "Finished after under 1 ms."
 
 
 def test_a_stall_says_for_how_long() -> None:
