@@ -231,7 +231,7 @@ def unescaped(text: str) -> str:
 class Observer(Protocol):
     """Receives the begin and end of blocks and cells; equal `depth` pairs them."""
 
-    def begin(self, name: str, depth: int) -> None: ...
+    def begin(self, name: str, depth: int, given: Mapping[str, str]) -> None: ...
 
     def end(self, depth: int) -> None: ...
 
@@ -285,7 +285,7 @@ class Walk:
         if not (styled or tag_by_tag) and (breaks := _PLAIN_BLOCKS.get(name)):
             self.lines.block(breaks)
             if self._observer is not None:
-                self._observer.begin(name, len(self._stack) + 1)
+                self._observer.begin(name, len(self._stack) + 1, {})
             self._stack.append(breaks)
         elif styled or name in _DISPLAYS or self._mode:
             return self._open(name, attributes, at)
@@ -325,7 +325,7 @@ class Walk:
             seen = style.get("visibility", "visible") == "visible" and self._visible
             self.lines.line_break(emit=seen and self._mode not in _SILENT)
             return at
-        frame = self._begin(name, display, style)
+        frame = self._begin(name, display, given, style)
         if name in _VOID:  # a horizontal rule
             self._close(frame)
             return at
@@ -370,7 +370,9 @@ class Walk:
             return "none"
         return "block" if mode == "math" or name in {"text", "foreignObject"} else "inline"
 
-    def _begin(self, name: str, display: str, style: Mapping[str, str]) -> _Frame:
+    def _begin(
+        self, name: str, display: str, given: Mapping[str, str], style: Mapping[str, str]
+    ) -> _Frame:
         lines = self.lines
         outer = (True, "")
         if display == "floating":
@@ -388,7 +390,7 @@ class Walk:
             lines.line_start = display == "inline-block"
         self._enter_table(display)
         if self._observer is not None and display in BLOCK_ENDS:
-            self._observer.begin(name, len(self._stack) + 1)
+            self._observer.begin(name, len(self._stack) + 1, given)
         self._enter_mode(name, display)
         self._enter_style(name, style)
         return frame

@@ -166,6 +166,26 @@ def test_structure_has_every_part():
     }
 
 
+def test_cells_below_and_beside_a_large_cell_keep_their_column():
+    page = taken(
+        "<table><tr><th rowspan=2>item<th colspan=2>price<tr><th>net<th>gross"
+        "<tr><td colspan=2>sum<td>3</table>"
+        "<table><tr><td rowspan=0>all<td>1<tr><td>2<tr><td rowspan=x>3</table>",
+        "structured",
+    )
+    assert [block["rows"] for block in page.content["blocks"]] == [
+        [["item", "price"], ["", "net", "gross"], ["sum", "", "3"]],
+        [["all", "1"], ["", "2"], ["", "3"]],
+    ]
+
+
+def test_a_table_of_endless_cells_is_read_within_bounds():
+    rows = "<tr><td colspan=1000 rowspan=0>a<td>b" * 20_000
+    (table,) = taken(f"<table>{rows}</table>", "structured").content["blocks"]
+    assert len(table["rows"]) == 20_000
+    assert sum(map(len, table["rows"])) < 1_100_000
+
+
 def test_structure_keeps_every_block_in_order():
     page = taken(
         "loose <b>words</b><ol><li>one <i>1</i><li><p>two</p><ul><li>a</ul></ol>"
