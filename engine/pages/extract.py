@@ -33,6 +33,7 @@ from engine.pages.fetch import (
     OutputFormat,
     bounded,
 )
+from engine.pages.markdown_markup import markup_for_markdown
 from engine.pages.meta_refresh import SELECTOR, refresh_to
 from engine.pages.page_facts import RawFacts, fill_from_tree, rel_bits, rel_words
 from engine.pages.rendered_text import rendered_text
@@ -169,6 +170,7 @@ _MAYBE_UNSHOWN = re.compile(
     r"|dialog|details)\b",
     re.IGNORECASE,
 )
+_SCRIPT_LINK = re.compile(r"\s*javascript:", re.IGNORECASE)
 _POPOVER = re.compile(r"\spopover\b", re.IGNORECASE)
 _NOSCRIPT = re.compile("<noscript", re.IGNORECASE)
 _NOSCRIPT_PART = re.compile(
@@ -396,10 +398,29 @@ class _Page:
         from html_to_markdown import convert
 
         html = self._html
-        if not self._rendered and (self._changed or _is_unshown_in(html)):
+        if not self._rendered and (
+            self._write_addresses() or self._changed or _is_unshown_in(html)
+        ):
             self._remove(_UNSHOWN)
             html = self._tree.html or html
-        return convert(html, _markdown_options(self._base)).content or ""
+        return convert(markup_for_markdown(html), _markdown_options(self._base)).content or ""
+
+    def _write_addresses(self) -> bool:
+        """Write addresses as the browser engine does; the converter takes all queries for UTF-8."""
+        charset, changed = self._fetched.charset, False
+        as_utf8 = charset.startswith("utf") or self._html.isascii()
+        if as_utf8 and "javascript:" not in self._html.lower():
+            return False
+        for node in self._tree.css("a[href], img[src]"):
+            name = "src" if node.tag == "img" else "href"
+            given = node.attributes.get(name) or ""
+            if name == "href" and _SCRIPT_LINK.match(given):
+                del node.attrs[name]
+                changed = True
+            elif (written := in_charset(given, charset)) != given:
+                node.attrs[name] = written
+                changed = True
+        return changed
 
     def text(self) -> str:
         if self._rendered:

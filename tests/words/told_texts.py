@@ -21,7 +21,7 @@ ELSEWHERE = (
     "browser/direct/",  # errors in the words of Playwright, and names of fonts
     *("browser/page/isolated_world.py", "browser/page/screenshot.py"),
     *("browser/recording/recorder.py", "browser/recording/recorder_messages.py"),
-    *("pages/rendered_text.py", "pages/style_sheets.py"),
+    *("pages/rendered_text.py", "pages/style_sheets.py", "pages/markdown_markup.py"),
 )
 # Texts of the rest that name a step of a program, a field in a file, or what others say.
 NAMES = frozenset(

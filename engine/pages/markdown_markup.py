@@ -1,0 +1,123 @@
+"""Rewrite markup that the markdown converter would read in the wrong order or without its form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final
+
+from engine.pages.formulas import formula_text
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_MAYBE: Final = re.compile(r"<(?:ruby|math|pre|form|figcaption|summary)\b", re.IGNORECASE)
+# Behind a reading that further text of the same ruby follows.
+_READING: Final = re.compile(r"(</rt>(?:\s*<rp>[^<]*</rp>)?)(?=\s*(?:[^<\s]|<(?!/|r[pt])))")
+_MAX_LEVELS: Final = 16
+_MAX_RENAMED: Final = 5_000  # of a page: a deep one costs up to 0.4 ms
+_LINE_NUMBERS: Final = re.compile(r"[\s\d]*\d[\s\d]*")
+
+
+def markup_for_markdown(html: str) -> str:
+    """Return `html`, changed only where the converter would lose or mix up something."""
+    return _Rewriting(html).result() if _MAYBE.search(html) else html
+
+
+class _Rewriting:
+    """Puts marks into the tree and replaces them by markup when it is written out again."""
+
+    def __init__(self, html: str) -> None:
+        from selectolax.lexbor import LexborHTMLParser
+
+        self._html = html
+        self._tree: LexborHTMLParser = LexborHTMLParser(html)
+        self._mark = token_hex(8)
+        self._made: list[str] = []
+        self._renamed = 0
+
+    def result(self) -> str:
+        tree = self._tree
+        # KaTeX writes each formula twice: for readers of the screen, and for programs.
+        for node in tree.css(".katex-mathml + .katex-html"):
+            node.decompose()
+        for node in _outermost(tree.css("math")):
+            node.replace_with(self._put(escape(formula_text(node))))
+        for node in tree.css("table:has(pre):not(:has(table))"):
+            self._unfold_code(node)
+        # The converter ends the list at these.
+        for node in tree.css("li form"):
+            self._rename(node, "<div>", "</div>")
+        for node in tree.css("li figcaption"):
+            self._rename(node, "<div><em>", "</em></div>")
+        # It would write `**### heading**`.
+        headings = tree.css("summary :is(h1, h2, h3, h4, h5, h6)")
+        summaries = [_ancestor(node, "summary") for node in headings]
+        for node in {node.mem_id: node for node in summaries if node is not None}.values():
+            self._rename(node, "<div>", "</div>")
+        has_ruby = tree.css_first("ruby rt") is not None
+        if not self._made and not has_ruby:
+            return self._html
+        whole = re.sub(f"{self._mark}-(\\d+)\\.", self._of_mark, tree.html or self._html)
+        return _READING.sub(r"\1</ruby><ruby>", whole) if has_ruby else whole
+
+    def _put(self, markup: str) -> str:
+        self._made.append(markup)
+        return f"{self._mark}-{len(self._made) - 1}."
+
+    def _of_mark(self, found: re.Match[str]) -> str:
+        return self._made[int(found[1])]
+
+    def _rename(self, node: LexborNode, begin: str, end: str) -> None:
+        self._renamed += 1
+        if self._renamed > _MAX_RENAMED:
+            return
+        node.insert_before(self._put(begin))
+        node.insert_after(self._put(end))
+        node.unwrap()
+
+    def _unfold_code(self, table: LexborNode) -> None:
+        """Replace a table of code by its code: a cell would have its lines in one."""
+        blocks = [_code_of(row) for row in table.css("tr")]
+        if None in blocks:
+            return
+        whole = "".join(block for block in blocks if block is not None)
+        table.replace_with(self._put(whole))
+
+
+def _code_of(row: LexborNode) -> str | None:
+    """Return the markup of a row with one cell of code, without the line numbers beside it."""
+    cells = row.css("td, th")
+    if len(cells) > 1 and _LINE_NUMBERS.fullmatch(cells[0].text()):
+        cells = cells[1:]
+    if len(cells) != 1:
+        return None
+    if cells[0].tag == "th":  # the name of the file
+        return f"<p>{escape(cells[0].text())}</p>"
+    code = cells[0].css("pre")
+    if len(code) != 1 or code[0].text().strip() != cells[0].text().strip():
+        return None
+    html = code[0].html or ""
+    in_code = _ancestor(row, "pre") is not None
+    return html.partition(">")[2].rpartition("</")[0] if in_code else html
+
+
+def _outermost(nodes: Sequence[LexborNode]) -> Iterator[LexborNode]:
+    """Yield those that are in no other one; `nodes` are in document order, of one name."""
+    inner: set[int] = set()
+    for node in nodes:
+        if node.mem_id not in inner:
+            inner.update(each.mem_id for each in node.css(node.tag or ""))
+            yield node
+
+
+def _ancestor(node: LexborNode, name: str) -> LexborNode | None:
+    """Return the nearest element of this name around a node; far ones cost too much."""
+    parent = node.parent
+    for _ in range(_MAX_LEVELS):
+        if parent is None or parent.tag == name:
+            return parent
+        parent = parent.parent
+    return None
