@@ -32,6 +32,7 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
 
     `whole` is its meta.json with unknown fields, where it was requested.
     """
+    updated = updated_at(view)
     derived: Data = {
         "standing": standing(view).value,
         "orphaned": view.orphaned,
@@ -40,7 +41,8 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
         "away": view.away,
         "stale": view.stale,
         "undriven": view.undriven,
-        "updated_at": updated_at(view),
+        # As the times of meta.json: readers with strict types take no 1763773200123.0.
+        "updated_at": None if updated is None else int(updated),
     }
     if isinstance(view.entry, TaskRecord) and view.entry.budget_status is not None:
         from engine.query.attention_reasons import budget_at  # few tasks have budgets
