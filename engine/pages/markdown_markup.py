@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _MAYBE: Final = re.compile(r"<(?:ruby|math|pre|form|figcaption|summary)\b", re.IGNORECASE)
 # Behind a reading that further text of the same ruby follows.
 _READING: Final = re.compile(r"(</rt>(?:\s*<rp>[^<]*</rp>)?)(?=\s*(?:[^<\s]|<(?!/|r[pt])))")
+# A number, sign or letter set higher right behind something: 10<sup>6</sup> is not 106.
+_EXPONENT: Final = re.compile(
+    r"([^\s<>]|</(?:i|em|b|strong|var|span|code|sub)>)<sup(?:\s[^<>]*)?>"
+    r"([+\-\u2212\u2013]?\d+(?:[.,/]\d+)?[+\-\u2212\u2013]?|[+\-\u2212\u2013a-zA-Z])</sup>"
+)
 _MAX_LEVELS: Final = 16
 _MAX_RENAMED: Final = 5_000  # of a page: a deep one costs up to 0.4 ms
 _LINE_NUMBERS: Final = re.compile(r"[\s\d]*\d[\s\d]*")
@@ -23,6 +28,8 @@ _LINE_NUMBERS: Final = re.compile(r"[\s\d]*\d[\s\d]*")
 
 def markup_for_markdown(html: str) -> str:
     """Return `html`, changed only where the converter would lose or mix up something."""
+    if "<sup" in html:
+        html = _EXPONENT.sub(r"\1^\2", html)
     return _Rewriting(html).result() if _MAYBE.search(html) else html
 
 

@@ -118,3 +118,15 @@ def test_links_of_a_static_page_are_sent_in_the_encoding_of_the_page() -> None:
     html = "<p><a href='/s?q=中文'>find</a> <a href=' JavaScript:go()'>go</a></p>"
     assert markdown_of(html, "static", "gbk") == "[find](http://example.com/s?q=%D6%D0%CE%C4) go"
     assert "q=%E4%B8%AD%E6%96%87" in markdown_of(html, "static")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_number_set_higher_is_no_further_digit(engine: EngineName) -> None:
+    html = (
+        "<p>5×10<sup>6</sup> m<sup class=e>2</sup> 10<sup>−3</sup> <i>x</i><sup>n</sup> "
+        "Ca<sup>2+</sup> 1<sup>st</sup> says<sup><a href=#n>7</a></sup></p>"
+        "<p><sup>7</sup> Note.</p>"
+    )
+    assert markdown_of(html, engine) == (
+        "5×10^6 m^2 10^−3 *x*^n Ca^2+ 1st says[7](http://example.com/#n)\n\n7 Note."
+    )
