@@ -21,6 +21,8 @@ _EXPONENT: Final = re.compile(
     r"([^\s<>]|</(?:i|em|b|strong|var|span|code|sub)>)<sup(?:\s[^<>]*)?>"
     r"([+\-\u2212\u2013]?\d+(?:[.,/]\d+)?[+\-\u2212\u2013]?|[+\-\u2212\u2013a-zA-Z])</sup>"
 )
+# A drawing with words, which the converter would write as the last row or item.
+_DRAWING: Final = re.compile(r"(</(?:table|ul|ol|dl)>)\s*(<svg\b)")
 _MAX_LEVELS: Final = 16
 _MAX_RENAMED: Final = 5_000  # of a page: a deep one costs up to 0.4 ms
 _LINE_NUMBERS: Final = re.compile(r"[\s\d]*\d[\s\d]*")
@@ -30,6 +32,8 @@ def markup_for_markdown(html: str) -> str:
     """Return `html`, changed only where the converter would lose or mix up something."""
     if "<sup" in html:
         html = _EXPONENT.sub(r"\1^\2", html)
+    if "<svg" in html and "<text" in html:
+        html = _DRAWING.sub(r"\1<br>\2", html)
     return _Rewriting(html).result() if _MAYBE.search(html) else html
 
 

@@ -130,3 +130,10 @@ def test_a_number_set_higher_is_no_further_digit(engine: EngineName) -> None:
     assert markdown_of(html, engine) == (
         "5×10^6 m^2 10^−3 *x*^n Ca^2+ 1st says[7](http://example.com/#n)\n\n7 Note."
     )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("before", ["<ul><li>a</li></ul>", "<table><tr><td>a</td></tr></table>"])
+def test_a_drawing_behind_a_list_or_table_is_no_part_of_it(engine: EngineName, before: str) -> None:
+    last = markdown_of(f"{before}\n<svg><g><text>axis</text></g></svg>", engine).split("\n\n")[-1]
+    assert last == "axis"
