@@ -299,7 +299,7 @@ def _extracted(
         return page.extracted(made, cut)
     text = (
         page.markdown() if form == "markdown" else ""
-    ) or page.text()  # markdown ends at 1,024 levels
+    ) or page.text()  # the converter ends at 1,024 levels, and fails at some pages
     return page.extracted(*clip(clean(text), most))
 
 
@@ -395,7 +395,8 @@ class _Page:
         return msgspec.structs.replace(own, values=self.values)
 
     def markdown(self) -> str:
-        from html_to_markdown import convert
+        """Return the page as markdown; "" if the converter fails, as at some lists in `<pre>`."""
+        from html_to_markdown import ConversionError, convert
 
         html = self._html
         if not self._rendered and (
@@ -403,7 +404,11 @@ class _Page:
         ):
             self._remove(_UNSHOWN)
             html = self._tree.html or html
-        return convert(markup_for_markdown(html), _markdown_options(self._base)).content or ""
+        try:
+            made = convert(markup_for_markdown(html), _markdown_options(self._base))
+        except ConversionError:
+            return ""
+        return made.content or ""
 
     def _write_addresses(self) -> bool:
         """Write addresses as the browser engine does; the converter takes all queries for UTF-8."""

@@ -45,7 +45,9 @@ class _Rewriting:
 
         self._html = html
         self._tree: LexborHTMLParser = LexborHTMLParser(html)
-        self._mark = token_hex(8)
+        mark = token_hex(8)
+        self._mark = mark
+        self._of_marks = re.compile(f"{mark}-(\\d+)\\.")
         self._made: list[str] = []
         self._renamed = 0
 
@@ -71,7 +73,7 @@ class _Rewriting:
         has_ruby = tree.css_first("ruby rt") is not None
         if not self._made and not has_ruby:
             return self._html
-        whole = re.sub(f"{self._mark}-(\\d+)\\.", self._of_mark, tree.html or self._html)
+        whole = self._of_marks.sub(self._of_mark, tree.html or self._html)
         return _READING.sub(r"\1</ruby><ruby>", whole) if has_ruby else whole
 
     def _put(self, markup: str) -> str:
@@ -79,7 +81,8 @@ class _Rewriting:
         return f"{self._mark}-{len(self._made) - 1}."
 
     def _of_mark(self, found: re.Match[str]) -> str:
-        return self._made[int(found[1])]
+        """Return the markup of a mark; that of a table of code may have marks of earlier ones."""
+        return self._of_marks.sub(self._of_mark, self._made[int(found[1])])
 
     def _rename(self, node: LexborNode, begin: str, end: str) -> None:
         self._renamed += 1

@@ -35,6 +35,12 @@ def taken(html, form="text", **more):
     )
 
 
+def test_a_page_at_which_the_markdown_converter_fails_keeps_its_text():
+    page = taken('<p>Before</p><pre><li> <a href="/x"><p></p></a></li></pre><p>After', "markdown")
+    assert page.content.split() == ["Before", "After"]
+    assert [one["href"] for one in page.anchors] == ["http://example.com/x"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_scripts_styles_and_hidden_parts_are_left_out(form):
     page = taken(

@@ -137,3 +137,8 @@ def test_a_number_set_higher_is_no_further_digit(engine: EngineName) -> None:
 def test_a_drawing_behind_a_list_or_table_is_no_part_of_it(engine: EngineName, before: str) -> None:
     last = markdown_of(f"{before}\n<svg><g><text>axis</text></g></svg>", engine).split("\n\n")[-1]
     assert last == "axis"
+
+
+def test_a_formula_in_a_table_of_code_is_written_as_everywhere() -> None:
+    html = "<table><tr><td>1</td><td><pre>a <math><mi>x</mi></math> b</pre></td></tr></table>"
+    assert "a x b" in markdown_of(html)
