@@ -47,6 +47,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.records import TaskView
 from engine.results.file_reader import FileFacts
 from engine.service.engine import Engine
@@ -305,6 +306,7 @@ class Screenshots(DetailTab):
         super().__init__(desk, parent)
         self._task_id = ""
         self._known: dict[str, FileFacts] = {}
+        self._is_of_parts = False
         self.thumbs = QListWidget(self)
         self.picture = PicturePane(desk, self)
         self._nothing = plain_label(self.tr("No screenshots."), self, tone="muted")
@@ -337,6 +339,7 @@ class Screenshots(DetailTab):
     def show_task(self, view: TaskView) -> None:
         if view.task_id != self._task_id:
             self._task_id, self._known = view.task_id, {}
+            self._is_of_parts = traits_of(getattr(view.entry, "kind", "")).unit_noun == "parts"
             self.thumbs.clear()
             self.picture.clear()
             self._nothing.hide()
@@ -396,6 +399,20 @@ class Screenshots(DetailTab):
             for item in map(self.thumbs.item, range(self.thumbs.count()))
             if not item.data(_CAPTION)
         }
+        if not self._is_of_parts:
+            await self._read_units(engine, task_id, missing)
+        if not missing:
+            return
+        # A result about one page has its address, and its units are parts of that page.
+        head = await engine.tasks.head(task_id) or {}
+        name, title = (display(str(head.get(key) or ""), CAPTION_CHARS) for key in ("url", "title"))
+        for item in missing.values() if name else ():
+            self._caption(item, name, title)
+
+    async def _read_units(
+        self, engine: Engine, task_id: str, missing: dict[str, QListWidgetItem]
+    ) -> None:
+        """Caption images of units, and remove these from `missing`."""
         async with aclosing(engine.reading.units(task_id)) as parts:
             async for part in parts:
                 for unit in part.units:
@@ -403,11 +420,6 @@ class Screenshots(DetailTab):
                         self._caption(item, unit.name, unit.title)
                 if not missing:
                     return
-        # A result about one page has its address, and its units are parts of that page.
-        head = await engine.tasks.head(task_id) or {}
-        name, title = (display(str(head.get(key) or ""), CAPTION_CHARS) for key in ("url", "title"))
-        for item in missing.values() if name else ():
-            self._caption(item, name, title)
 
     def _caption(self, item: QListWidgetItem, name: str, title: str) -> None:
         facts = "\n".join(filter(None, (name, title)))
