@@ -23,7 +23,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   const secret = new WeakSet();  // a password field stays one
   const positions = new WeakMap();
   let intent = -1e9, scrolled = null, scrollTimer = 0;
-  let pressed = null, label = null, clicked = null, typing = null;
+  let pressed = null, label = null, clicked = null, typing = null, released = null;
   let held = null;  // pointer-down target: the element, its description then, the position
   let draggedAt = -1e9;
   let choosing = null;  // a clicked list or file field, whose choice follows later
@@ -76,6 +76,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
 
   function onPress(event) {
     touch(event);
+    endRelease(); // a busy page gets the next press before the timer
     const hit = elementAt(target(event));
     pressed = held = keyed = choosing = null;
     if (!event.isTrusted || !hit) return;
@@ -118,7 +119,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   function onRelease(event) {
     const mine = held;
     if (!event.isTrusted || !mine || isDrag(event) || isMoved(event)) return;
-    setTimeout(() => {
+    released = () => {
       const box = [mine.control, mine.element].find((one) => one && isBox(one));
       if (held !== mine || (box && box.isConnected)) return;
       if (mine.element.localName === "select" || matches(mine.element, ":disabled")) return;
@@ -128,7 +129,14 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
       sayHovers(mine);
       if (box) say("check", { target: mine.controlName, on: box.checked });
       else say("click", { target: mine.name, button: buttonOf(event), count: 1 });
-    }, 0);
+    };
+    setTimeout(endRelease, 0);
+  }
+
+  function endRelease() {
+    const end = released;
+    released = null;
+    end?.();
   }
 
   // Dragged if it has moved, or was released over another element. A tremor on a button makes a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -55,6 +56,29 @@ async def corner(page: Any, css: str) -> tuple[float, float]:
     box = f"document.querySelector({css!r}).getBoundingClientRect()"
     x, y = await page.evaluate(f"[{box}.x + 5, {box}.y + 5]")
     return x, y
+
+
+async def test_a_click_at_which_its_element_goes_is_recorded_by_a_busy_page(
+    recording: Any, site: Any
+) -> None:
+    site.answers["/forms"] = Answer(PAGE.encode())
+    async with recording(f"{site.url}/forms") as running:
+        operator = running.operator
+        page = operator.page
+        places = [await corner(page, css) for css in ("#gone", "#near")]
+        wire = await page.context.new_cdp_session(page)
+        busy = "const end = performance.now() + 1000; while (performance.now() < end);"
+        sent = [wire.send("Runtime.evaluate", {"expression": busy})]
+        for x, y in places:
+            for kind in ("mousePressed", "mouseReleased"):
+                told = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}
+                sent.append(wire.send("Input.dispatchMouseEvent", told))
+        await asyncio.gather(*sent)
+        await operator.recorded("click", 2)
+        await running.stop()
+        actions = [(one["type"], one.get("selector")) for one in running.result()["actions"][1:]]
+    assert [kind for kind, _ in actions] == ["click", "click"]
+    assert [selector for _, selector in actions] == ["#gone", "#near"]
 
 
 async def test_actions_in_forms_are_recorded_whatever_their_fields_are_called(
