@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from engine.text import words
 
@@ -21,6 +21,7 @@ MAX_RETRY_AFTER_S: Final = 60.0
 TOLD_FROM_S: Final = 3.0  # minimum wait for a Retry-After, or for other crawls, that is logged
 TOLD_AGAIN_S: Final = 60.0  # waits for other crawls follow each other
 SLOW_FROM_S: Final = 1.0  # minimum Crawl-delay that is logged: it slows the crawl down many times
+LOOK_S: Final = 2.0  # of a wait, until it is looked whether an earlier turn has become free
 FEWEST_SWEPT: Final = 1_000
 
 
@@ -41,18 +42,41 @@ class _Taken:
 class _Host:
     taken: list[_Taken] = field(default_factory=list)
     held_until_s: float = 0.0
+    freed: int = 0  # turns that were given back
+
+    def first_free(self, owner: object, delay_s: float, now_s: float) -> float:
+        """Return the first turn that a request of `owner` could have."""
+        return _first_free(self.taken, owner, delay_s, max(now_s, self.held_until_s))
 
     def forget(self, now_s: float) -> bool:
         """Drop the turns that no later one can be too close to; return whether nothing is left."""
         self.taken = [one for one in self.taken if one.at_s + one.delay_s > now_s]
         return not self.taken and self.held_until_s <= now_s
 
+    def drop(self, turn: _Taken) -> None:
+        self.taken = [one for one in self.taken if one is not turn]
 
-class Turn(NamedTuple):
+
+class Turn:
     """When a request may begin, and which part of the wait until then is for other crawls."""
 
-    at_s: float
-    others_s: float
+    def __init__(self, host: _Host, taken: _Taken, others_s: float) -> None:
+        self._host, self._taken, self._freed = host, taken, host.freed
+        self.others_s = others_s
+
+    @property
+    def at_s(self) -> float:
+        return self._taken.at_s
+
+    def advance(self, now_s: float) -> None:
+        """Take an earlier turn, if others were given back meanwhile."""
+        if self._freed == self._host.freed:
+            return
+        self._freed = self._host.freed
+        mine = self._taken
+        self._host.drop(mine)
+        mine.at_s = min(mine.at_s, self._host.first_free(mine.owner, mine.delay_s, now_s))
+        self._host.taken.append(mine)
 
 
 class HostTurns:
@@ -84,13 +108,14 @@ class HostTurns:
         known.forget(now_s)
         start_s = max(now_s, known.held_until_s)
         own = [one for one in known.taken if one.owner is owner]
-        at_s = _first_free(known.taken, owner, delay_s, start_s)
+        at_s = known.first_free(owner, delay_s, now_s)
         taken = _Taken(owner, at_s, delay_s)
         known.taken.append(taken)
         try:
-            yield Turn(at_s, at_s - _first_free(own, owner, delay_s, start_s))
+            yield Turn(known, taken, at_s - _first_free(own, owner, delay_s, start_s))
         except BaseException:
-            known.taken = [one for one in known.taken if one is not taken]
+            known.drop(taken)
+            known.freed += 1
             raise
 
     def _sweep(self, now_s: float) -> None:
@@ -106,8 +131,10 @@ def _first_free(taken: Sequence[_Taken], owner: object, delay_s: float, start_s:
     """Return the first time from `start_s` on that is far enough from all turns taken."""
     spans = [(one.at_s, one.distance_s(owner, delay_s)) for one in taken]
     at_s = start_s
-    while ends := [at + width for at, width in spans if at - width < at_s < at + width]:
-        at_s = min(ends)
+    for begin_s, end_s in sorted((at - width, at + width) for at, width in spans):
+        if begin_s >= at_s:
+            break
+        at_s = max(at_s, end_s)
     return at_s
 
 
@@ -133,8 +160,18 @@ class Pace:
                     await self._tell_held(host, now)
                     await self._tell_slow(host, asked_s)
                     await self._tell_shared(host, turn.others_s, now)
-                    await self._ctx.pause(max(0.0, turn.at_s - self._ctx.monotonic()))
+                    await self._wait(turn)
             is_held = self._turns.held_until(host) > max(turn.at_s, self._ctx.monotonic())
+
+    async def _wait(self, turn: Turn) -> None:
+        """Wait for a turn, which may come earlier because another crawl is stopped."""
+        is_due = False
+        while not is_due:
+            left_s = turn.at_s - self._ctx.monotonic()
+            is_due = left_s <= LOOK_S
+            await self._ctx.pause(max(0.0, min(left_s, LOOK_S)))
+            if not is_due:
+                turn.advance(self._ctx.monotonic())
 
     def hold(self, host: str, seconds: float) -> None:
         """Suspend the requests to a host after 429 or 503 with Retry-After."""

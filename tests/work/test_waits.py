@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kinds import host_delay
 from engine.kinds.context import UnitStopped
 from engine.kinds.host_delay import FEWEST_SWEPT, HostTurns, Pace
 from engine.model.records import TaskEvent
@@ -157,6 +158,24 @@ async def test_a_crawl_that_is_stopped_gives_its_turn_back() -> None:
     assert reserve(first) == 100.0
     assert reserve(first, stops=True) == 130.0
     assert reserve(second) == 130.0
+
+
+async def test_a_page_that_waits_takes_a_turn_that_was_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_delay, "LOOK_S", 0.01)
+    ctx, turns = MemoryContext(), HostTurns()
+    pages = [Pace(ctx, 2 * FAR_S, turns).turn("a.test") for _ in range(2)]
+    async with asyncio.timeout(FAR_S), asyncio.TaskGroup() as group:
+        with suppress(UnitStopped), turns.reserve(turns, "a.test", 2 * FAR_S, ctx.monotonic()):
+            waiting = [group.create_task(page) for page in pages]
+            await asyncio.sleep(0.05)
+            raise UnitStopped
+        done, left = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert (len(done), len(left)) == (1, 1), "they are as far from each other as before"
+        await asyncio.sleep(0.05)
+        assert not any(one.done() for one in left)
+        left.pop().cancel()
 
 
 @given(
