@@ -7,6 +7,7 @@ which every reader skips, until it is complete.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import stat
@@ -36,13 +37,18 @@ from engine.text.words import size_words
 PHASE: Final = "import"  # of the `log` event
 MOST_FILES: Final = 100_000
 MOST_PARTS: Final = 8  # folders below each other, and the file
-MOST_NAME: Final = 200  # characters of one part of a path
+MOST_NAME: Final = 200  # bytes of one part of a path
+MOST_LIST: Final = 32 * MIB  # of the names and places of all files, which are read at once
 BLOCK: Final = MIB
 SPARE_BYTES: Final = 100 * MIB  # of the disk, which stay free
 _ENCRYPTED: Final = 0x1
 _NOT_PORTABLE: Final = frozenset('<>:"|?*\\')
+_LOCKS: Final = frozenset(NAMES)
 _METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError)
+_UNREADABLE: Final = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError),
+    *(NotImplementedError, OverflowError),  # of a newer format, or of places beyond any file
+)
 
 
 class ImportRefused(EngineError):
@@ -104,7 +110,7 @@ def import_task(ledger: Ledger, source: Path, watch: ImportProgress) -> Imported
         ImportStopped: the user stopped it.
         LedgerReadOnly, LedgerWriteFailed, LedgerUnusable: the ledger cannot be written.
     """
-    with _reading(source), zipfile.ZipFile(source) as archive:
+    with _reading(source), _Source(source) as file, zipfile.ZipFile(file) as archive:
         task_id, members = _members(source, archive)
         _expect_ended(source, archive, task_id, members)
         if os.path.lexists(ledger.root / task_id):
@@ -124,6 +130,15 @@ class _Plan(NamedTuple):
     size: int
 
 
+class _Source(io.FileIO):
+    """The zip file, of which nothing is read that would not fit in memory."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MOST_LIST:
+            raise _refused(Path(os.fsdecode(self.name)), "the list of its files is too long")
+        return super().read(size)
+
+
 @contextmanager
 def _reading(source: Path) -> Iterator[None]:
     """Turn a failure of the file into a refusal."""
@@ -141,7 +156,7 @@ def _refused(source: Path, reason: str) -> ImportRefused:
 
 def _members(source: Path, archive: zipfile.ZipFile) -> tuple[str, list[_Member]]:
     """Return the task's id and its files; locks are left out. Raises ImportRefused."""
-    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
     if len(entries) > MOST_FILES:
         raise _refused(source, f"it has more than {MOST_FILES:,} files")
     task_id = entries[0].filename.partition("/")[0] if entries else ""
@@ -153,11 +168,25 @@ def _members(source: Path, archive: zipfile.ZipFile) -> tuple[str, list[_Member]
         if top != task_id or not _may_be_unpacked(entry, (*folders, name)):
             shown = display(entry.filename, 100)
             raise _refused(source, f"a name or a type of file in it is not allowed: {shown}")
-        if name not in NAMES:
+        if not {*folders, name} & _LOCKS:
             members.append(_Member(tuple(folders), name, entry))
-    if len({member.entry.filename.casefold() for member in members}) < len(members):
+    if _clash(members):
         raise _refused(source, "two files in it have the same name")
     return task_id, members
+
+
+def _clash(members: list[_Member]) -> bool:
+    """Return whether two files have the same name, or a file that of a folder of another one."""
+    names = {member.entry.filename.casefold() for member in members}
+    folders = {name.rpartition("/")[0] for name in names}
+    folders |= {part for name in folders for part in _above(name)}
+    return len(names) < len(members) or not names.isdisjoint(folders)
+
+
+def _above(name: str) -> Iterator[str]:
+    while name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 def _may_be_unpacked(entry: zipfile.ZipInfo, parts: tuple[str, ...]) -> bool:
@@ -170,9 +199,9 @@ def _may_be_unpacked(entry: zipfile.ZipInfo, parts: tuple[str, ...]) -> bool:
 
 def _is_safe(part: str) -> bool:
     """Return whether a name is neither empty, special nor hidden, and means the same everywhere."""
-    if not part.isprintable() or len(part) > MOST_NAME or _NOT_PORTABLE & set(part):
+    if not part.isprintable() or len(part.encode()) > MOST_NAME or _NOT_PORTABLE & set(part):
         return False
-    if part in NAMES:  # of a lock, and left out
+    if part in _LOCKS:  # of a lock, and left out
         return True
     return part[:1] not in (".", "") and part[-1] not in ". " and not task_files.is_device(part)
 
@@ -220,9 +249,9 @@ def _unpack(ledger: Ledger, archive: zipfile.ZipFile, plan: _Plan, watch: Import
                     place = stack.enter_context(_made(place, name))
                 fd = place.open(member.name, NEW_FLAGS)
                 stack.callback(os.close, fd)
+                _expect_wanted(plan, watch)
                 while block := file.read(BLOCK):
-                    if watch.stop.is_set():
-                        raise ImportStopped(path=str(plan.source))
+                    _expect_wanted(plan, watch)
                     write_fully(fd, block)
                     done += len(block)
                     watch.on_progress(number, done, plan.size)
@@ -235,6 +264,11 @@ def _unpack(ledger: Ledger, archive: zipfile.ZipFile, plan: _Plan, watch: Import
     ):
         if not task_files.place_folder(root, plan.task_id, fill, lease.temp_name("import")):
             raise ImportExists(task_id=plan.task_id)
+
+
+def _expect_wanted(plan: _Plan, watch: ImportProgress) -> None:
+    if watch.stop.is_set():
+        raise ImportStopped(path=str(plan.source))
 
 
 def _made(folder: Folder, name: str) -> Folder:

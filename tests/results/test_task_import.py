@@ -198,6 +198,71 @@ def test_a_zip_that_needs_more_room_than_there_is_is_refused_before_it_is_unpack
     assert left_in(other) == []
 
 
+def test_files_without_content_can_be_stopped_too(tmp_path: Path, other: Ledger) -> None:
+    place = packed(tmp_path / "a.zip", {**task_with(), f"{ID}/a": "", f"{ID}/b": ""})
+    watch = ImportProgress()
+    watch.on_progress = lambda *_: watch.stop.set()  # of the record, which is the first file
+    with pytest.raises(ImportStopped):
+        import_task(other, place, watch)
+    assert left_in(other) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (6, b"\xff"),  # a version of the format that is not known
+        (8, b"\x20"),  # a patch
+        (8, b"\x40"),  # strong encryption
+        (46, b"\0"),  # no name
+    ],
+)
+def test_a_zip_of_an_unknown_form_is_refused(
+    tmp_path: Path, other: Ledger, place: int, value: bytes
+) -> None:
+    file = packed(tmp_path / "a.zip", task_with())
+    data = bytearray(file.read_bytes())
+    at = data.index(b"PK\1\2") + place
+    file.write_bytes(data[:at] + value + data[at + 1 :])
+    with pytest.raises(ImportRefused):
+        import_task(other, file, ImportProgress())
+    assert left_in(other) == []
+
+
+def test_a_list_of_files_that_is_too_long_is_not_read(
+    tmp_path: Path, other: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_import, "MOST_LIST", 100)
+    with pytest.raises(ImportRefused, match="list of its files is too long"):
+        import_task(other, packed(tmp_path / "a.zip", task_with(a="", b="")), ImportProgress())
+
+
+@pytest.mark.parametrize("names", [("a", "a/b"), ("a/b", "A"), ("a/b/c", "a/B"), ("a/b/c", "a")])
+def test_a_file_with_the_name_of_a_folder_is_refused(
+    tmp_path: Path, other: Ledger, names: tuple[str, str]
+) -> None:
+    place = packed(tmp_path / "a.zip", task_with(**dict.fromkeys(names, "x")))
+    with pytest.raises(ImportRefused, match="the same name"):
+        import_task(other, place, ImportProgress())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_with_the_name_of_a_lock_is_left_out(
+    tmp_path: Path, other: Ledger, name: str
+) -> None:
+    import_task(
+        other, packed(tmp_path / "a.zip", task_with(**{f"{name}/x": "y"})), ImportProgress()
+    )
+    assert sorted(files_of(other.root, ID)) == ["events.jsonl", "meta.json"]
+    assert not (other.root / ID / name).is_dir()
+
+
+def test_a_name_that_is_too_long_for_a_disk_is_refused(tmp_path: Path, other: Ledger) -> None:
+    with pytest.raises(ImportRefused, match="not allowed"):
+        import_task(
+            other, packed(tmp_path / "a.zip", task_with(**{"ä" * 150: "x"})), ImportProgress()
+        )
+
+
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=4))
 def test_no_name_leads_out_of_the_folder_of_the_task(parts: list[str]) -> None:
     entry = zipfile.ZipInfo("x")
