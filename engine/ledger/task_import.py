@@ -130,8 +130,15 @@ class _Plan(NamedTuple):
     size: int
 
 
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 class _Source(io.FileIO):
     """The zip file, of which nothing is read that would not fit in memory."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place, opener=_opened)  # a pipe without a writer is refused, not awaited
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MOST_LIST:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -254,6 +255,17 @@ def test_a_folder_with_the_name_of_a_lock_is_left_out(
     )
     assert sorted(files_of(other.root, ID)) == ["events.jsonl", "meta.json"]
     assert not (other.root / ID / name).is_dir()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_without_a_writer_is_refused(tmp_path: Path, other: Ledger) -> None:
+    os.mkfifo(tmp_path / "a.zip")
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(import_task, other, tmp_path / "a.zip", ImportProgress())
+        try:
+            assert isinstance(refused.exception(5.0), ImportRefused)
+        finally:
+            os.close(os.open(tmp_path / "a.zip", os.O_RDWR | os.O_NONBLOCK))  # ends a wait
 
 
 def test_a_name_that_is_too_long_for_a_disk_is_refused(tmp_path: Path, other: Ledger) -> None:
