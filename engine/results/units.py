@@ -379,6 +379,7 @@ class UnitReader:
         self._in_lines = self._findings.place == PAGES_NAME
         self._more = isinstance(entry, TaskRecord) and entry.is_live
         self._number, self._at, self._lost = number, since, 0
+        self._lost_since = 0  # behind the last unit
         self._rows = self._placed(since) if self._in_lines or since == 0 else iter(())
 
     def part(self) -> UnitPart:
@@ -421,10 +422,17 @@ class UnitReader:
             return
         for line, behind in self._reader.placed_pages(self._task_id, since, self._lose):
             self._at = behind
+            self._count_lost()
             yield journal.page(line), behind - len(line) - 1
+        if not self._more:  # else they are read again, from the last unit on
+            self._count_lost()
 
     def _lose(self) -> None:
-        self._lost += 1
+        self._lost_since += 1
+
+    def _count_lost(self) -> None:
+        self._lost += self._lost_since
+        self._lost_since = 0
 
 
 def whole_unit(
