@@ -1,4 +1,4 @@
-"""Import of a task that was exported as a zip file: its folder comes into a ledger, unchanged.
+"""Import of a task that was exported as a zip file: its folder comes into a ledger.
 
 The file may come from anybody. Every name in it is checked before anything is written, and nothing
 else than regular files below the folder of one ended task is unpacked. That folder has a temp name,
@@ -31,7 +31,7 @@ from engine.ledger.listing import is_task_id
 from engine.ledger.lock import NAMES
 from engine.model.display import display
 from engine.model.errors import EngineError
-from engine.model.records import META_NAME, TaskRecord
+from engine.model.records import META_NAME, RESULT_NAME, TaskRecord
 from engine.text.words import size_words
 
 PHASE: Final = "import"  # of the `log` event
@@ -263,6 +263,7 @@ def _unpack(ledger: Ledger, archive: zipfile.ZipFile, plan: _Plan, watch: Import
                     done += len(block)
                     watch.on_progress(number, done, plan.size)
                 os.fsync(fd)
+        _point_to_result(folder, ledger.root / plan.task_id / RESULT_NAME)
 
     with (
         temporary_lease(ledger.root, ledger.lease) as lease,
@@ -271,6 +272,18 @@ def _unpack(ledger: Ledger, archive: zipfile.ZipFile, plan: _Plan, watch: Import
     ):
         if not task_files.place_folder(root, plan.task_id, fill, lease.temp_name("import")):
             raise ImportExists(task_id=plan.task_id)
+
+
+def _point_to_result(folder: Folder, place: Path) -> None:
+    """Name the result's new place in the record: other programs open it by that."""
+    try:
+        raw = meta.decode_task(folder.read(META_NAME, meta.META_CAP))
+    except Unusable:
+        return  # readable for a list, but not for a rewrite
+    if isinstance(raw.get("result_path"), str):
+        raw["result_path"] = str(place)
+        folder.remove(META_NAME)
+        folder.write_new(META_NAME, meta.encoded(raw))
 
 
 def _expect_wanted(plan: _Plan, watch: ImportProgress) -> None:

@@ -96,10 +96,12 @@ def test_a_task_is_the_same_in_the_ledger_that_it_is_imported_into(
         "phase": "import",
         "note": "Imported from task.zip",
     }
+    was, record = (json.loads(one.pop("meta.json")) for one in (before, after))
+    assert record == {**was, "result_path": str(other.root / made.task_id / "result.json")}
     assert after == {name: data for name, data in before.items() if name not in NAMES}
     assert status_in(other.root, made.task_id) == Status.COMPLETED
     assert seen[-1][1:] == (made.size_bytes, made.size_bytes)
-    assert made.files == len(after) + 1
+    assert made.files == len(after) + 2
 
 
 def test_a_task_that_is_there_is_not_replaced(zipped: Path, ledger: Ledger) -> None:
