@@ -8,8 +8,6 @@ from html import escape
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-from engine.pages.formulas import formula_text
-
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -57,7 +55,7 @@ class _Rewriting:
         for node in tree.css(".katex-mathml + .katex-html"):
             node.decompose()
         for node in _outermost(tree.css("math")):
-            node.replace_with(self._put(escape(formula_text(node))))
+            node.replace_with(self._put(escape(_formula_text(node))))
         for node in tree.css("table:has(pre):not(:has(table))"):
             self._unfold_code(node)
         # The converter ends the list at these.
@@ -135,3 +133,54 @@ def _ancestor(node: LexborNode, name: str) -> LexborNode | None:
             return parent
         parent = parent.parent
     return None
+
+
+# Formulas in one line, as Unicode's linear format of mathematics writes them: `(a+b)/√(x)`.
+
+_MAX_DEPTH: Final = 64
+_UNSHOWN: Final = frozenset({"annotation", "annotation-xml", "mphantom"})
+_TOKENS: Final = frozenset({"mi", "mn", "mo", "ms", "mtext"})
+_INVISIBLE: Final = re.compile("[\u2061-\u2064]")  # "apply", "times" and the like
+_BLANKS: Final = re.compile(r"[ \t\n\f\r]+")
+_OPERATORS: Final = {
+    "msup": "^",
+    "mover": "^",
+    "msub": "_",
+    "munder": "_",
+    "msubsup": "_^",
+    "munderover": "_^",
+    "mfrac": "/",
+}
+_NUMBER: Final = re.compile(r"\d+[.,]\d+")
+
+
+def _formula_text(node: LexborNode, depth: int = 0) -> str:
+    """Return the formula of an element in one line."""
+    name = node.tag or ""
+    if name in _UNSHOWN:
+        return ""
+    children = [] if name in _TOKENS or depth > _MAX_DEPTH else list(node.iter())
+    if not children:
+        text = _BLANKS.sub(" ", _INVISIBLE.sub("", node.text()))
+        return text if name == "mtext" else text.strip()
+    parts = [_formula_text(child, depth + 1) for child in children]
+    if name == "mtable":
+        return f"[{'; '.join(parts)}]"
+    if name == "mtr":
+        return ", ".join(parts)
+    if name == "msqrt":
+        return "√" + _grouped("".join(parts))
+    if name == "mroot" and len(parts) == 2:
+        return f"√({parts[1]}&{parts[0]})"
+    signs = _OPERATORS.get(name, "")
+    if signs and len(parts) == len(signs) + 1:
+        return _grouped(parts[0]) + "".join(
+            sign + _grouped(part) for sign, part in zip(signs, parts[1:], strict=True)
+        )
+    return "".join(parts)
+
+
+def _grouped(text: str) -> str:
+    """Return a part of a formula in brackets, unless it is one number, name or sign."""
+    is_one = len(text) == 1 or text.isalnum() or _NUMBER.fullmatch(text) is not None
+    return text if is_one else f"({text})"

@@ -25,7 +25,7 @@ from engine.model.blocked_places import Refusals, refusal
 from engine.model.errors import TaskUnreadable
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ARTIFACTS_NAME
-from engine.results.bundle_parts import text_file
+from engine.results.evidence_documents import text_file
 from engine.results.json_tree import (
     BLOCK,
     Broken,

@@ -26,7 +26,7 @@ from engine.model.display import ELLIPSIS, display
 from engine.model.errors import TaskUnreadable
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord
 from engine.results.action_words import action_words
-from engine.results.bundle_parts import compared_text, part_file
+from engine.results.evidence_documents import compared_text, part_file
 from engine.results.findings import Findings
 from engine.text.messages import say
 
