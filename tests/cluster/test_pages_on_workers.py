@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import pickle
 from collections import Counter
 from ipaddress import ip_address
@@ -28,6 +29,7 @@ from engine.cluster.page_records import (
 from engine.cluster.wire import Wire
 from engine.egress import egress_policy
 from engine.egress.public_addresses import IPAddress
+from engine.kinds import host_delay
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -437,7 +439,10 @@ class Turns(MemoryContext):
         await asyncio.sleep(0)
 
 
-async def test_pages_that_waited_for_workers_keep_the_delay_of_their_host(tmp_path: Path) -> None:
+async def test_pages_that_waited_for_workers_keep_the_delay_of_their_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_delay, "LOOK_S", math.inf)  # the clock stands still: no turn is freed
     async with cluster() as workers:
         urls: list[str] = []
         is_slow = True
